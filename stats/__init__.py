@@ -23,7 +23,6 @@ else:
         hash_tables,
         sidecar,
         write,
-        write_bytes,
     )
     from .studies import validation
     from .studies.comparison import Comparison, compare
@@ -32,6 +31,7 @@ else:
     from .text.console import Log, format_stalls, to_json
     from .text.runs import format_coherence, format_edge_discovery, format_limits, format_runs, format_time
     from .waits import KERNEL_LEVEL, orders_kernels
+    from .whole_file import write_bytes
 
 __all__ = [
     "INTERRUPTED",

@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from . import schema
 from .column import RUN, Column, Declared
+from .errors import StoreError as StoreError
 from .missing import how_to_install
 from .schema import Table
+from .whole_file import temporary_name, write_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,12 +31,6 @@ _PROBE = 1 << 17  # bytes that a disk must take before a simulation starts
 Tables = Mapping[str, Sequence[Declared]]  # columns by table
 INTERRUPTED = "interrupted"  # attribute of a file whose simulation was interrupted
 _OWN = ("schema", "configuration", "hash", "complete")  # attributes that only this module sets
-
-
-class StoreError(Exception):
-    """A result file cannot be written or read; the message is one clear line."""
-
-    user_error = True  # scripts print the line and leave; no traceback
 
 
 def write(
@@ -78,7 +74,7 @@ def check_writable(
 ) -> None:
     """Raise StoreError now for what would make :func:`write` fail later, as far as it is known."""
     target = _target(path)
-    probe = _temporary(target)
+    probe = temporary_name(target)
     try:
         if target.parent.exists() and not target.parent.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
@@ -109,14 +105,6 @@ def sidecar(path: str | os.PathLike[str]) -> Path:
     return beside.with_suffix(".config.json") if own else beside
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that its name never shows a part of it."""
-    try:
-        write_files({Path(path): data})
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
-
-
 class Results(Mapping[str, "pd.DataFrame"]):
     """The tables of a result file as data frames, with its `attributes` and `configuration`.
 
@@ -130,18 +118,22 @@ class Results(Mapping[str, "pd.DataFrame"]):
         self._frames: dict[str, pd.DataFrame] = {}
         self._kept: dict[str, Table] = {}
         with _reading(self.path) as file:
-            attributes = {str(name): _scalar(value) for name, value in file.attrs.items()}
+            attributes = {str(name): _scalar(str(name), value) for name, value in file.attrs.items()}
             self._names = tuple(sorted(str(name) for name in file))
             self.attrs: dict[str, dict[str, dict[str, str]]] = {
-                name: {kind: json.loads(file[name].attrs.get(kind, "{}")) for kind in ("units", "docs")}
+                name: {kind: _texts(file[name].attrs.get(kind, "{}")) for kind in ("units", "docs")}
                 for name in self._names
             }
         if attributes.get("complete") != 1 or not set(_OWN) <= set(attributes):
             raise StoreError(f"{self.path} is not a complete result file")
+        if not isinstance(attributes["schema"], int):
+            raise StoreError(f"{self.path} is damaged: its attribute schema is no integer")
         if attributes["schema"] > schema.VERSION:
             raise StoreError(f"{self.path} was written by a newer version (schema {attributes['schema']})")
         try:
-            made = json.loads(str(attributes.pop("configuration")))
+            text = str(attributes.pop("configuration"))
+            # Python also reads NaN, and numbers beyond a double, which no file may hold
+            made = json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
             if not isinstance(made, dict):
                 raise ValueError("no object")
         except (ValueError, RecursionError) as error:
@@ -180,7 +172,11 @@ class Results(Mapping[str, "pd.DataFrame"]):
         if name not in self._names:
             raise KeyError(f"{self.path} has no table {name}; it has {', '.join(self._names)}")
         with _reading(self.path) as file:
-            return cast(Table, file[name][()])
+            return _rows(file, name)
+
+    def keep(self, tables: Mapping[str, Table]) -> None:
+        """Take tables that are read already, so that :meth:`of_run` does not read them again."""
+        self._kept.update(tables)
 
     def of_run(self, name: str, run: int) -> Table:
         """Return the rows of a table that belong to a run. The table is read once and kept."""
@@ -201,7 +197,7 @@ class Results(Mapping[str, "pd.DataFrame"]):
     def verify(self) -> dict[str, Table]:
         """Return all tables as they are stored; raise if they do not have the hash stored with them."""
         with _reading(self.path) as file:
-            tables = {name: file[name][()] for name in self._names}
+            tables = {name: _rows(file, name) for name in self._names}
         if hash_tables(tables) != self.attributes["hash"]:
             raise StoreError(f"{self.path} is damaged: its tables do not match its hash")
         return tables
@@ -345,40 +341,6 @@ def _check_existing(
         raise StoreError(f"{beside} exists with another configuration; --force replaces it")
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-
-
-def write_files(files: Mapping[Path, bytes]) -> None:
-    """Write all files under temporary names, sync them, then give them their names in order.
-
-    Raises OSError; none has its name then, but where giving one failed.
-    """
-    ready: list[tuple[Path, Path]] = []
-    try:
-        for path, data in files.items():
-            temporary = _temporary(path)
-            ready.append((temporary, path))
-            with temporary.open("xb", buffering=0) as file:
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) :]
-                os.fsync(file.fileno())
-        for temporary, path in ready:
-            temporary.replace(path)
-        for folder in {path.parent for path in files}:
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-    except BaseException:  # also Ctrl-C: no partial file is left
-        for temporary, _ in ready:
-            with suppress(OSError):
-                temporary.unlink()
-        raise
-
-
 def _open(path: Path) -> Any:
     if not path.exists():
         raise StoreError(f"{path} does not exist")
@@ -400,5 +362,35 @@ def _reading(path: Path) -> Iterator[Any]:
             raise StoreError(f"{path} is damaged: {' '.join(str(error).split())}") from error
 
 
-def _scalar(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _rows(file: Any, name: str) -> Table:
+    rows = file[name][()]
+    if getattr(rows, "ndim", None) != 1 or rows.dtype.names is None:
+        raise ValueError(f"table {name} is not a list of rows")
+    return cast(Table, rows)
+
+
+def _scalar(name: str, value: Any) -> str | int | float:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, str | int | float) or (isinstance(plain, float) and not np.isfinite(plain)):
+        raise ValueError(f"attribute {name} is neither a text nor a number")
+    return plain
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not np.isfinite(value):
+        raise ValueError(f"{text} is no number of JSON")
+    return value
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+def _texts(text: Any) -> dict[str, str]:
+    """Return the units or meanings of the columns of a table."""
+    made = json.loads(text)
+    if not isinstance(made, dict) or not all(isinstance(value, str) for value in made.values()):
+        raise ValueError("units and meanings of columns are no texts by column")
+    return made

@@ -7,8 +7,9 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import StoreError
 from .schema import Table
-from .store import Results, StoreError
+from .store import Results
 
 WAITS = ("launch", "dependence", "slot", "dispatch")
 KERNEL_LEVEL = "kernel_level"  # attribute of a file: JSON list of its schemes that order whole kernels
@@ -46,8 +47,10 @@ def orders_kernels(results: Results, scheme: str) -> bool | None:
         return None
     try:
         known = json.loads(str(text))
-    except ValueError as error:
-        raise StoreError(f"{results.path} is damaged: its attribute {KERNEL_LEVEL} is no JSON") from error
+        if not isinstance(known, list):
+            raise ValueError("no list")
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{results.path} is damaged: its attribute {KERNEL_LEVEL} is no list") from error
     return scheme in known
 
 

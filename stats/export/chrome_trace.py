@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pysim.stats.store import Results, StoreError
+from pysim.stats.store import Results, StoreError, decode
 from pysim.stats.waits import WAITS
 from pysim.stats.whole_file import check_target, whole_file
 
@@ -143,7 +143,7 @@ def _events(run: TraceRun, place: int, numbers: _Numbers) -> Iterator[str]:
 def _lanes(run: TraceRun, begin: Units, end: Units) -> tuple[list[str], NDArray[np.int64]]:
     """Return the names of the tracks of TBs, by SM and slot, and the track of each TB.
 
-    An SM whose TBs never overlap is one track. Raises StoreError for TBs that overlap in a slot.
+    An SM whose TBs never overlap is one track.
     """
     tbs = run.tbs
     names: list[str] = []
@@ -158,8 +158,6 @@ def _lanes(run: TraceRun, begin: Units, end: Units) -> tuple[list[str], NDArray[
             continue
         for slot in np.unique(tbs["slot"][mine]).tolist():
             held = mine[tbs["slot"][mine] == slot]
-            if _overlap(begin[held], end[held]):
-                raise StoreError(f"run {run.name}: TBs overlap on SM {sm}, slot {slot}: the file is damaged")
             lane[held] = len(names)
             names.append(f"SM {sm} slot {slot}")
     return names, lane
@@ -193,7 +191,7 @@ def _slices(run: TraceRun, pid: int, tid: NDArray[np.int64], begin: Units, lasts
         f'"args":{{{numbers},{waits},"reason":%s}}}}'
     )
     known = {number: text_of(run.kernel_name(number)) for number in np.unique(tbs["kernel"]).tolist()}
-    reasons = {text: text_of(text.decode()) for text in np.unique(tbs["reason"]).tolist()}
+    reasons = {text: text_of(decode(np.array([text]))[0]) for text in np.unique(tbs["reason"]).tolist()}
     columns = [
         tid,
         in_us(begin),

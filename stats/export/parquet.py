@@ -13,8 +13,9 @@ from typing import Any
 from pysim.stats.column import Column
 from pysim.stats.missing import how_to_install
 from pysim.stats.schema import Table
-from pysim.stats.store import Results, StoreError, decode, write_files
+from pysim.stats.store import Results, StoreError, decode
 from pysim.stats.sweep import LEFT_OUT, SweepResults
+from pysim.stats.whole_file import write_files
 
 ENDING = ".parquet"
 

@@ -10,12 +10,31 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pysim.stats.checked import opened
 from pysim.stats.schema import Table
 from pysim.stats.store import Results, StoreError, decode
 from pysim.stats.text.runs import format_time
 from pysim.stats.waits import orders_kernels, ready_together, tb_waits
 
 TABLES = ("runs", "tbs", "kernels", "names", "samples", "l2_series", "dram_series")
+NEEDS = {
+    "runs": ("scheme", "gpu", "status", "time_us"),
+    "tbs": (
+        *("kernel", "tb", "sm", "slot", "ready_ns", "dispatch_ns", "start_ns", "end_ns"),
+        *("last_kernel", "last_tb", "reason"),
+    ),
+    "kernels": (
+        *("kernel", "stream", "name", "tbs", "enqueued_us", "admitted_us", "ready_us"),
+        *("first_dispatch_us", "last_end_us", "complete_us"),
+    ),
+    "names": ("name", "text"),
+    "samples": (
+        *("sample", "start_us", "end_us", "resident_warps", "fp32", "int", "fp16", "fp64", "sfu", "tensor"),
+        *("smem", "l2_requests"),
+    ),
+    "l2_series": ("sample", "start_us", "end_us", "requests", "sectors_read", "sectors_written", "hits"),
+    "dram_series": ("sample", "start_us", "end_us", "queued", "dram_read_sectors", "dram_write_sectors"),
+}
 Ranges = Sequence[tuple[int, int]]  # first and last number, both included
 
 
@@ -50,7 +69,7 @@ def open_runs(
     """
     if Path(source).is_dir():
         raise StoreError(f"{source} is a folder: a trace is made of a result file")
-    results = Results(source)
+    results = opened(source, NEEDS)
     return results, _trace_runs(results, schemes, kernels)
 
 
@@ -66,11 +85,11 @@ def _trace_runs(results: Results, schemes: Sequence[str], kernels: Ranges) -> li
     if not len(tables.get("tbs", ())):
         raise StoreError(f"{results.path} has no rows in table tbs: run again with --tables all")
     runs = []
-    for row, name in zip(ran, _labels(ran), strict=True):
-        if schemes and row["scheme"].decode() not in schemes:
+    for row, name, scheme in zip(ran, _labels(ran), decode(ran["scheme"]).tolist(), strict=True):
+        if schemes and scheme not in schemes:
             continue
         mine = {table: rows[rows["run"] == row["run"]] for table, rows in tables.items()}
-        run = _run(name, row, mine, kernels, orders_kernels(results, row["scheme"].decode()))
+        run = _run(name, row, mine, kernels, orders_kernels(results, scheme))
         runs += [run] if len(run.tbs) else []
     if not runs:
         what = ", ".join(f"{first}-{last}" for first, last in kernels)
@@ -103,7 +122,8 @@ def _run(name: str, row: Table, mine: dict[str, Table], chosen: Ranges, whole: b
     numbers = zip(kernels["kernel"].tolist(), kernels["name"].tolist(), strict=True)
     names = {kernel: texts[number] for kernel, number in numbers if number in texts}
     series = {table: rows for table, rows in mine.items() if table.endswith(("samples", "_series"))}
-    label = f"{decode(row['gpu'])},{format_time(float(row['time_us']))}"
+    gpu = row["gpu"].item().decode("utf-8", "replace")
+    label = f"{gpu},{format_time(float(row['time_us']))}"
     return TraceRun(name, label, tbs[order], waits[order], kernels, names, series)
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from pysim.stats.pictures.occupancy import PALETTE
 from pysim.stats.schema import Table
-from pysim.stats.store import Results, StoreError, write_bytes
-from pysim.stats.whole_file import check_target
+from pysim.stats.store import Results, StoreError
+from pysim.stats.whole_file import check_target, write_bytes
 
 from .blob import Blob
 from .edges import MOST_ENTRIES, Edges, kernel_edges

@@ -78,8 +78,9 @@ def ceilings_of(values: Mapping[str, float], pipes: set[str]) -> list[dict[str, 
         interval = values.get(f"gpu.sm.{name}_interval", math.nan)
         slower = values.get("gpu.clock_tensor", 1.0) if name == "tensor" else 1.0
         if name in pipes and (slower < 1 or not interval <= 1):
-            made.append((name, label, RATE, issue * slower / interval))
-    ports = _product(values, "gpu.sms", "gpu.noc.reply_bytes") / values.get("gpu.noc.port_sms", math.nan)
+            made.append((name, label, RATE, issue * slower / (interval or math.nan)))
+    sharing = values.get("gpu.noc.port_sms") or math.nan
+    ports = _product(values, "gpu.sms", "gpu.noc.reply_bytes") / sharing
     made += [
         ("l2", "L2 slices", L2, _product(values, "gpu.l2.slices", "gpu.l2.slice_bytes") * clock),
         ("ports", "SM ports, loads", L2, ports * clock * share),

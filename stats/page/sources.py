@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from pysim.stats.store import Results, StoreError
+from pysim.stats.checked import opened
+from pysim.stats.errors import StoreError
 
 from .report import Page, Recording, write_report
 from .run import MOST_TBS
@@ -35,13 +36,13 @@ def open_sources(paths: Iterable[Path_], point: int | None = None) -> Sources:
         if len(names) > 1:
             raise StoreError(f"{folders[0]} is a folder: a report shows it alone")
         sweep = Sweep.of(folders[0], point)
-        opened = zip(sweep.chosen, sweep.labels, strict=True)
-        return Sources([Recording(Results(path), label) for path, label in opened], sweep)
+        files = zip(sweep.chosen, sweep.labels, strict=True)
+        return Sources([Recording(opened(path), label) for path, label in files], sweep)
     if point is not None:
         raise StoreError(f"{names[0] if names else 'no file'} is no folder: a point is one of a sweep")
     stems = [name.stem for name in names]
     labels = stems if len(set(stems)) == len(stems) else [str(name) for name in names]
-    return Sources([Recording(Results(name), label) for name, label in zip(names, labels, strict=True)], None)
+    return Sources([Recording(opened(name), label) for name, label in zip(names, labels, strict=True)], None)
 
 
 def report(

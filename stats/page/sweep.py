@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pysim.stats.checked import check
 from pysim.stats.schema import Table
 from pysim.stats.store import Results, StoreError, decode
 from pysim.stats.sweep import PLAN, POINTS, SweepResults
 
 VALUES = ("time_us", "speedup", "gap_won", "sm_idle", "alu_utilization", "dram_bytes", "l2_bytes", "energy_j")
+NEEDS = {"runs": ("scheme", "status")}
 MOST_RUNS = 200_000  # of all points: 12 MB of the page
 
 
@@ -69,9 +71,13 @@ class Sweep:
                 results = Results(file)
             except StoreError:
                 continue  # not ours, or not complete
-            if "runs" in results and len(results.array("runs")):
+            if "runs" not in results:
+                continue
+            runs = results.array("runs")
+            check({"runs": runs}, str(file), NEEDS)
+            if len(runs):
                 files.append(file)
-                tables.append(results.array("runs"))
+                tables.append(runs)
         if not files:
             raise StoreError(f"{path} holds neither a sweep nor result files")
         _check_point(path, point, len(files), set(range(len(files))))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pysim.stats.missing import no_matplotlib
 from pysim.stats.schema import SHARES, Table
-from pysim.stats.store import StoreError
+from pysim.stats.store import StoreError, decode
 
 from .occupancy import PALETTE
 
@@ -39,7 +39,7 @@ def draw_schemes(tables: Mapping[str, Table], title: str) -> bytes:
     figure.subplots_adjust(left=0.13, right=0.98, top=1 - 0.55 / height, bottom=0.85 / height, wspace=0.06)
     figure.suptitle(title, x=0.13, ha="left", fontsize=11)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1, 1))
-    left.set(yticks=range(len(runs)), yticklabels=[row["scheme"].decode() for row in runs])
+    left.set(yticks=range(len(runs)), yticklabels=[str(name) for name in decode(runs["scheme"])])
     left.set_ylim(len(runs) - 0.4, -0.6)
     _speedups(left, runs)
     _stacks(right, tables)
@@ -70,7 +70,7 @@ def _speedups(axes: Axes, runs: Table) -> None:
             axes.annotate(f"{value:.3f}", (0.01 * reach, at), fontsize=7, va="center", color="white")
         else:
             reason = row["reason"].decode("utf-8", "replace")
-            text = f"{row['status'].decode()}: {reason}"
+            text = f"{row['status'].decode('utf-8', 'replace')}: {reason}"
             axes.annotate(
                 text[:70] + ("..." if len(text) > 70 else ""), (0.01 * reach, at), fontsize=6.5, va="center"
             )

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pysim.stats.schema import Table
-from pysim.stats.store import Results, StoreError, write_bytes
+from pysim.stats.checked import check
+from pysim.stats.errors import StoreError
+from pysim.stats.schema import SHARES, Table
+from pysim.stats.store import Results
+from pysim.stats.whole_file import write_bytes
 
 from .bars import draw_schemes
 from .plot import draw_occupancy
@@ -19,6 +22,15 @@ _DRAWN: dict[str, Callable[[Mapping[str, Table], str], bytes]] = {
     "schemes": draw_schemes,
 }
 _READ = ("runs", "kernels", "tbs", "samples", "names", "sm", "stalls")
+_NEEDS = {
+    "runs": ("workload", "scheme", "gpu", "status", "reason", "time_us", "speedup", "estimate_us"),
+    "kernels": ("kernel", "name"),
+    "tbs": ("kernel", "sm", "slot", "dispatch_ns", "end_ns"),
+    "samples": ("start_us", "end_us", "resident_warps", "alu_utilization"),
+    "names": ("name", "text"),
+    "sm": ("sm",),
+    "stalls": ("level", *SHARES),
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,10 +67,14 @@ def picture(
     if isinstance(results, str | os.PathLike):
         results = Results(Path(results))
     if isinstance(results, Results):
-        results = {name: results.array(name) for name in _READ if name in results}
+        name = str(results.path)
+        results = {table: results.array(table) for table in _READ if table in results}
+    else:
+        name = "the result"
     runs: Any = results.get("runs")
     if runs is None or not len(runs):
         raise StoreError("no run to draw: there are none")
+    check(results, name, _NEEDS)
     if title is None:
         title = " on ".join(", ".join(dict.fromkeys(_texts(runs[name]))) for name in ("workload", "gpu"))
     return Picture(_DRAWN[kind](results, title))

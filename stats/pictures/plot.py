@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pysim.stats.errors import StoreError
 from pysim.stats.missing import no_matplotlib
-from pysim.stats.store import StoreError, write_bytes
+from pysim.stats.whole_file import write_bytes
 
 from .occupancy import (
     OTHER,

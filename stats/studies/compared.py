@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pysim.stats.checked import check_types
 from pysim.stats.column import Declared
 from pysim.stats.schema import Table
 from pysim.stats.store import Results, StoreError, decode
@@ -79,6 +80,7 @@ def side(given: Comparable, most_bytes: int | None = None) -> Side:
         return _of_result(given)
     given.verify()
     tables = {name: given.array(name) for name in given if name not in LEFT_OUT}
+    check_types(tables, str(given.path), {})
     if "runs" not in tables:
         raise StoreError(f"{given.path} has no table runs: only results of simulations can be compared")
     units = {name: given.attrs[name]["units"] for name in tables}

@@ -312,7 +312,7 @@ def test_refused(gru, tmp_path: Path) -> None:
     refused("t.json", "has no rows in table tbs: run again with --tables all", source=tmp_path / "bare.h5")
     rows = [(0, 0, 0, 0, 0, 0, 10, -1, -1), (0, 1, 0, 0, 0, 9, 20, -1, -1)]
     made_up(tmp_path / "over.h5", rows)
-    refused("t.json", "TBs overlap on SM 0, slot 0: the file is damaged", source=tmp_path / "over.h5")
+    refused("t.json", "over.h5 is damaged: run 0: TBs overlap on SM 0, slot 0", source=tmp_path / "over.h5")
     assert (tmp_path / "there.json").read_text() == "mine"
 
 

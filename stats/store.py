@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from . import schema
 from .column import RUN, Column, Declared
 from .errors import StoreError as StoreError
+from .errors import as_path
 from .missing import how_to_install
 from .schema import Table
 from .whole_file import temporary_name, write_files
@@ -114,7 +115,7 @@ class Results(Mapping[str, "pd.DataFrame"]):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = as_path(path)
         self._frames: dict[str, pd.DataFrame] = {}
         self._kept: dict[str, Table] = {}
         with _reading(self.path) as file:
@@ -222,7 +223,7 @@ def decode(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    target = Path(path)
+    target = as_path(path)
     if target.suffix != ".h5":
         raise StoreError(f"a result file must be named *.h5, not {target}")
     return target

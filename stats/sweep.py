@@ -18,6 +18,7 @@ import numpy as np
 
 from . import schema
 from .column import RUN, Column
+from .errors import as_path
 from .missing import how_to_install
 from .schema import Table
 from .store import Results, StoreError, decode, write
@@ -276,4 +277,4 @@ def load(path: str | os.PathLike[str]) -> Any:
     A file gives its :class:`Results`; tables are read when they are asked for. A folder gives one data frame:
     the runs of all points that are done (:meth:`SweepResults.frame`).
     """
-    return SweepResults(path).frame() if Path(path).is_dir() else Results(path)
+    return SweepResults(path).frame() if as_path(path).is_dir() else Results(path)

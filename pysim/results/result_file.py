@@ -124,7 +124,13 @@ def report(
     held = Held(job.name, tables, about, made, schema.TABLES)
     recording = Recording(held, job.name, page_edges(deps))
     try:
-        return write_report([recording], target, most_tbs or MOST_TBS, force, meanings=parameter_meanings())
+        return write_report(
+            [recording],
+            target,
+            MOST_TBS if most_tbs is None else most_tbs,
+            force,
+            meanings=parameter_meanings(),
+        )
     except stats.StoreError as error:
         raise OutputError(str(error)) from error
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pysim.stats.store import Results, StoreError, decode
+from pysim.stats.errors import StoreError, as_path
+from pysim.stats.store import Results, decode
 from pysim.stats.waits import WAITS
 from pysim.stats.whole_file import check_target, whole_file
 
@@ -76,7 +76,7 @@ def write_chrome_trace(
     force: bool = False,
 ) -> Trace:
     """Write runs of a result file as :func:`to_chrome_trace` does."""
-    path = Path(target)
+    path = as_path(target)
     if not path.name.endswith(SUFFIXES):
         raise StoreError(f"{path}: the name of a trace ends in {' or '.join(SUFFIXES)}")
     check_target(path, force)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pysim.stats.checked import opened
+from pysim.stats.errors import StoreError, as_path
 from pysim.stats.schema import Table
-from pysim.stats.store import Results, StoreError, decode
+from pysim.stats.store import Results, decode
 from pysim.stats.text.runs import format_time
 from pysim.stats.waits import orders_kernels, ready_together, tb_waits
 
@@ -67,7 +67,7 @@ def open_runs(
 
     Raises StoreError for what is no result file, for a scheme without a run, and where nothing is left.
     """
-    if Path(source).is_dir():
+    if as_path(source).is_dir():
         raise StoreError(f"{source} is a folder: a trace is made of a result file")
     results = opened(source, NEEDS)
     return results, _trace_runs(results, schemes, kernels)

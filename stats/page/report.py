@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pysim.stats.errors import StoreError, as_path
 from pysim.stats.pictures.occupancy import PALETTE
 from pysim.stats.schema import Table
-from pysim.stats.store import Results, StoreError
+from pysim.stats.store import Results
 from pysim.stats.whole_file import check_target, write_bytes
 
 from .blob import Blob
@@ -109,7 +110,9 @@ def write_report(
     StoreError where ``target`` is there already (``force`` replaces it) or cannot be written, and for results
     without a run.
     """
-    path = Path(target)
+    path = as_path(target)
+    if type(most_tbs) is not int or most_tbs < 1:
+        raise StoreError(f"most_tbs must be a positive integer, not {most_tbs!r}")
     check_target(path, force)
     page = make_page(recordings, most_tbs, sweep)
     page.meanings, page.path = dict(meanings or {}), path

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pysim.stats.checked import opened
-from pysim.stats.errors import StoreError
+from pysim.stats.errors import StoreError, as_path
+from pysim.stats.store import Results
 
 from .report import Page, Recording, write_report
 from .run import MOST_TBS
@@ -30,7 +30,9 @@ def open_sources(paths: Iterable[Path_], point: int | None = None) -> Sources:
     ``point``: the one of the folder to draw, from 0 on (default: the first that is done). Raises StoreError
     for what is no result, for a folder beside others, and for a point without a folder or a result.
     """
-    names = [Path(path) for path in paths]
+    names = [as_path(path) for path in paths]
+    if not names:
+        raise StoreError("no result file to show: none was given")
     folders = [name for name in names if name.is_dir()]
     if folders:
         if len(names) > 1:
@@ -39,7 +41,7 @@ def open_sources(paths: Iterable[Path_], point: int | None = None) -> Sources:
         files = zip(sweep.chosen, sweep.labels, strict=True)
         return Sources([Recording(opened(path), label) for path, label in files], sweep)
     if point is not None:
-        raise StoreError(f"{names[0] if names else 'no file'} is no folder: a point is one of a sweep")
+        raise StoreError(f"{names[0]} is no folder: a point is one of a sweep")
     stems = [name.stem for name in names]
     labels = stems if len(set(stems)) == len(stems) else [str(name) for name in names]
     return Sources([Recording(opened(name), label) for name, label in zip(names, labels, strict=True)], None)
@@ -60,6 +62,7 @@ def report(
     but the last of each, as files do not hold them: ``pysim report`` and ``Result.report`` add them. Raises
     StoreError for what cannot be read or written, and for a target that exists (``force`` replaces it).
     """
-    paths = [source] if isinstance(source, str | os.PathLike) else list(source)
+    several = isinstance(source, Iterable) and not isinstance(source, str | bytes | Results)
+    paths: list[Any] = list(source) if several else [source]  # type: ignore[arg-type]
     recordings, sweep = open_sources(paths, point)
     return write_report(recordings, target, most_tbs, force, sweep)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pysim.stats.checked import check
@@ -62,15 +61,17 @@ def picture(
     speedup of each scheme and what its SMs waited for). ``title``: default: workload and GPU. Raises
     StoreError for another kind, for no run to draw, and where matplotlib is not installed.
     """
-    if kind not in _DRAWN:
+    if not isinstance(kind, str) or kind not in _DRAWN:
         raise StoreError(f"no picture {kind!r}: there are {', '.join(_DRAWN)}")
     if isinstance(results, str | os.PathLike):
-        results = Results(Path(results))
+        results = Results(results)
     if isinstance(results, Results):
         name = str(results.path)
         results = {table: results.array(table) for table in _READ if table in results}
-    else:
+    elif isinstance(results, Mapping):
         name = "the result"
+    else:
+        raise StoreError(f"{type(results).__name__} is no result: give a path, stats.load(path) or tables")
     runs: Any = results.get("runs")
     if runs is None or not len(runs):
         raise StoreError("no run to draw: there are none")

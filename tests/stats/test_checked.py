@@ -218,3 +218,32 @@ def test_parameters_of_zero_give_no_ceiling(tables: Tables, tmp_path: Path) -> N
     }
     stats.write(tmp_path / "x.h5", tables, {}, known, declared=TABLES)
     assert stats.report(tmp_path / "x.h5", tmp_path / "x.html").path
+
+
+@pytest.mark.parametrize("given", [None, 5, [], [5], b"x.h5", "a\0.h5"])
+def test_what_is_no_path(tables: Tables, tmp_path: Path, given: Any) -> None:
+    path = write(tmp_path / "x.h5", tables)
+    for make_it in (
+        lambda: stats.report(given, tmp_path / "x.html"),
+        lambda: stats.report(path, given),
+        lambda: stats.to_chrome_trace(given, tmp_path / "t.json"),
+        lambda: stats.to_chrome_trace(path, given),
+        lambda: stats.picture(given),
+        lambda: stats.load(given),
+        lambda: stats.write(given, tables, {}, {}),
+    ):
+        with pytest.raises(stats.StoreError):
+            make_it()
+
+
+@pytest.mark.parametrize("most", [0, -1, "3", 1.5, None, True])
+def test_numbers_of_tbs_that_cannot_be(tables: Tables, tmp_path: Path, most: Any) -> None:
+    path = write(tmp_path / "x.h5", tables)
+    with pytest.raises(stats.StoreError, match="most_tbs must be a positive integer, not"):
+        stats.report(path, tmp_path / "x.html", most_tbs=most)
+
+
+def test_a_report_takes_files(tables: Tables, tmp_path: Path) -> None:
+    results = stats.load(write(tmp_path / "x.h5", tables))
+    with pytest.raises(stats.StoreError, match=r"^Results is no path$"):
+        stats.report(results, tmp_path / "x.html")

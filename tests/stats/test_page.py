@@ -256,6 +256,18 @@ def test_files_without_tbs_have_no_timeline(result, tmp_path: Path) -> None:
     assert [run["shown"] for run in data["runs"]] == [0] * len(tables["runs"])
 
 
+def test_tbs_without_kernels_have_no_timeline(result, tmp_path: Path) -> None:
+    """Nothing would divide their waits between launch and other TBs."""
+    tables = {name: result.tables()[name] for name in ("runs", "tbs", "names")}
+    stats.write(tmp_path / "few.h5", tables, {}, {}, declared=TABLES)
+    stats.report(tmp_path / "few.h5", tmp_path / "r.html")
+    data, blobs = content(tmp_path / "r.html")
+    assert not [name for name in blobs if name.startswith("tbs")]
+    assert not any(run["shown"] for run in data["runs"])
+    with pytest.raises(stats.StoreError, match="has no table kernels: run again with --tables all"):
+        stats.to_chrome_trace(tmp_path / "few.h5", tmp_path / "t.json")
+
+
 def test_refused_runs_say_why(result, tmp_path: Path) -> None:
     runs = result.tables()["runs"][:2].copy()
     runs["status"][1], runs["reason"][1], runs["time_us"][1] = b"refused", b"no <room>", np.nan

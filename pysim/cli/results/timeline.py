@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
+from functools import partial
 from pathlib import Path
 
-from pysim.cli.options import name_list, natural_int, positive_int
+from pysim.cli.options import name_list, natural_int, number_ranges, positive_int
 from pysim.cli.parser import Parser
 from pysim.cli.subcommand import Subcommand
 from pysim.errors import ConfigError, InputError, OutputError
 
 DOC = "Write a result file as a Chrome trace, for Perfetto (ui.perfetto.dev)."
-
-
-def _ranges(text: str) -> tuple[tuple[int, int], ...]:
-    """Option type: numbers and ranges, such as ``3-7,9``, as pairs of first and last."""
-    made = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        made.append((natural_int(first), natural_int(last if dash else first)))
-        if made[-1][0] > made[-1][1]:
-            raise argparse.ArgumentTypeError(f"{part.strip()} is an empty range")
-    return tuple(made)
 
 
 def timeline(words: list[str]) -> None:
@@ -36,7 +25,8 @@ def timeline(words: list[str]) -> None:
     text = "only runs of these schemes (default: all that ran)"
     parser.add_argument("--schemes", type=name_list, default=(), metavar="LIST", help=text)
     text = "only TBs of these kernels, from 0 on, such as 3-7,9 (default: all)"
-    parser.add_argument("--kernels", type=_ranges, default=(), metavar="LIST", help=text)
+    kernels = partial(number_ranges, number=natural_int)
+    parser.add_argument("--kernels", type=kernels, default=(), metavar="LIST", help=text)
     text = "most TBs of all runs together; more are refused (default: 1000000)"
     parser.add_argument("--most-tbs", type=positive_int, default=1_000_000, metavar="N", help=text)
     parser.add_argument("--force", action="store_true", help="replace an existing file")

@@ -11,7 +11,7 @@ class TimelineSection {
     if (!this.runs.length) {
       for (const name of ["controls", "arrows", "detail"]) this.find(name).hidden = true;
       this.find("stacks").append(element("p", { class: "quiet" },
-        "No file has the table tbs, from which timelines are drawn: run again with --tables all."));
+        "No file has the tables tbs and kernels, from which timelines are drawn: run again with --tables all."));
       this.showSeriesAlone(runs);
       return;
     }

@@ -9,7 +9,7 @@ NAME = "batched"
 COLUMNS = ["id", "group", "op", "batch", "m", "n", "k", "trans_a", "trans_b", "dtype"]
 SEQUENCES = (64, 128, 256, 384, 512, 1024, 2048)
 MOST_BATCH = 1536
-MOST_BYTES = 4 << 30  # of the largest matrix
+MOST_BYTES = 2 << 30  # of the largest matrix
 MOST_FP32_FLOP = 1e11
 POOL = Pool(randn)
 
@@ -23,7 +23,7 @@ def _shapes():
         for s in SEQUENCES:
             for sequences in (1, 4, 8, 16, 32, 48, 64):
                 batch = sequences * heads
-                if batch <= MOST_BATCH and batch * s * s * 2 <= MOST_BYTES:
+                if batch <= MOST_BATCH and 2 * batch * s * s <= MOST_BYTES:
                     # C = K Q^T as BLAS sees it, then C = V P
                     seen.setdefault((batch, s, s, d, "T"), []).append(f"{name}_qk")
                     seen.setdefault((batch, d, s, s, "N"), []).append(f"{name}_pv")

@@ -14,7 +14,10 @@ BACKWARD = ("weight_grad", "weight_grad_bias", "backward")
 MOST_FP32_FLOP = 2e11
 POOL = Pool(randn)
 
-flop = gemm_flop
+
+def flop(row):
+    """Return the FLOP of a row's GEMMs; a backward pass has two of the forward one's size."""
+    return gemm_flop(row) * (2 if row["kind"] == "backward" else 1)
 
 
 def _rows(shape, kinds, dtype):

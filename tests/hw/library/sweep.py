@@ -3,14 +3,18 @@
 usage: sweep.py OUTDIR [family ...] [--seconds N]
 families: epilogue alternatives batched decode grouped fp8 (default: all, in this order)
 
-Writes OUTDIR/FAMILY.csv: a call a row, with the columns of a GEMM's row; `check` is the exception's name
-where a call failed. Each family runs in a process of its own and gets its share of N seconds, start included;
-what one leaves goes to the next. Its rows come in a fixed random order: any first part is a fair sample.
-OUTDIR/FAMILY.log holds what a process printed, OUTDIR/versions.txt the software.
+Writes OUTDIR/FAMILY.csv: a call a row, with the columns of a GEMM's row; where a call failed, `check` is the
+exception's name or `crash`. Each family runs in a process of its own and gets its share of N seconds, start
+included; what one leaves goes to the next. Its rows come in a fixed random order: any first part is a fair
+sample. OUTDIR/FAMILY.log holds what a process printed, OUTDIR/versions.txt the software. If this program
+itself is killed, OUTDIR/FAMILY.pending holds the rows that were not profiled yet, as JSON.
 """
 
 import argparse
+import contextlib
+import csv
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -89,6 +93,23 @@ def _position(out, name):
         return None
 
 
+def _recover(out, name):
+    """Append the rows that a process had timed and not profiled; their kernel columns stay empty."""
+    pending, path = out / f"{name}.pending", out / f"{name}.csv"
+    if not (pending.exists() and path.exists()):
+        return
+    with path.open(newline="", encoding="utf-8") as table:
+        columns = next(csv.reader(table), None)
+    if columns is None:
+        return
+    with path.open("a", newline="", encoding="utf-8") as table:
+        writer = csv.DictWriter(table, columns, lineterminator="\n", extrasaction="ignore")
+        for line in pending.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(ValueError):  # a line cut off
+                writer.writerow(json.loads(line))
+    pending.unlink()
+
+
 def _run_one(name, out, deadline):
     """Run a family's process until `deadline`, again from the next unit after a crash."""
     (out / f"{name}.at").unlink(missing_ok=True)
@@ -103,6 +124,8 @@ def _run_one(name, out, deadline):
             except subprocess.TimeoutExpired:
                 print(f"{name}: stopped after its time", flush=True)
                 return
+            finally:
+                _recover(out, name)
         if done.returncode == 0:
             return
         at = _position(out, name)

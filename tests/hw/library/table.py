@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import json
 import random
 import time
 import traceback
@@ -13,7 +14,7 @@ from kernels import KERNEL_COLUMNS, profiled
 from names import NAME_COLUMNS, parse_name
 from timing import DEV, GPU, TIME_COLUMNS, Clock, Timer, sync
 
-BATCH = 16  # rows that one run of the profiler looks at; a kill loses no more
+BATCH = 16  # rows that one run of the profiler looks at
 HELD_BYTES = 8 << 30  # of operands that rows of a batch keep
 MOST_FLOP_ON_HOST = 5e7
 SEED = 1
@@ -89,6 +90,8 @@ class Table:
     def __init__(self, path, columns, append, clock):
         columns = [*columns, *TIME_COLUMNS, *RESULT_COLUMNS, *NAME_COLUMNS, *KERNEL_COLUMNS, "error"]
         append = append and path.exists()
+        # rows that wait for the profiler, for sweep.py after a crash
+        self.pending = path.with_suffix(".pending").open("w", encoding="utf-8")
         self.file = path.open("a" if append else "w", newline="", encoding="utf-8")
         self.writer = csv.DictWriter(self.file, columns, lineterminator="\n", extrasaction="ignore")
         if not append:
@@ -100,6 +103,8 @@ class Table:
     def add(self, row, case, us):
         self.items.append((str(len(self.rows)), case.call, 3 if us < 1000 else 1))
         self.rows.append(row)
+        self.pending.write(json.dumps(row) + "\n")
+        self.pending.flush()
         self.held += case.held
         if len(self.rows) >= BATCH or self.held >= HELD_BYTES:
             self.flush()
@@ -121,6 +126,8 @@ class Table:
                 found = [{"error": f"profiler: {exc!r}"[:200]}] * len(rows)
         for row, kernel in zip(rows, found, strict=True):
             self.write({**row, **parse_name(kernel.get("kernel", "")), **kernel})
+        self.pending.seek(0)
+        self.pending.truncate()
 
 
 def _measure(family, row, timer, table):

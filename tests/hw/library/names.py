@@ -7,7 +7,7 @@ NAME_COLUMNS = [
     *("tile_m", "tile_n", "tile_k", "stages", "cluster_m", "cluster_n"),
     *("warps_m", "warps_n", "warps_k", "name_split_k", "name_layout"),
 ]
-OTHER_FAMILIES = r"gemv\w*|gemmsn\w*|gemmk1\w*|dot_kernel|sgemm_largek\w*|flash_\w+|fmha\w*"
+OTHER_FAMILIES = r"gemv\w*|gemmsn\w*|gemmk1\w*|dot_kernel|sgemm_largek\w*|fmha\w*"
 SIDE = r"nchwtonhwc|nhwctonchw|tensortransform|region_transform|fillfunctor|scal_kernel|convert_?tensor"
 REDUCE = r"splitk.?reduce|split_k_reduce|reduce_1block|splitkreduce|reducesplit"
 
@@ -53,12 +53,26 @@ def _older(row, low):
     _fill(row, re.search(r"_([nt]{2})(?:_|$)", low), "name_layout")
 
 
+def _attention(row, low):
+    # tile of queries x keys, then width of a head; FlashAttention's template has the width first
+    row["family"] = (
+        re.search(r"flash_fwd\w*|flash_bwd\w*|fmha_cutlass\w*|cudnn\w*_sdpa_sm\d+", low) or [""]
+    )[0]
+    flash = re.search(r"flash_fwd_kernel_traits<(\d+), (\d+), (\d+), (\d+)", low)
+    _fill(row, flash, "tile_k", "tile_m", "tile_n", "warps_m")
+    sizes = re.search(r"_(\d+)x(\d+)x(\d+)_(\d+)x(\d+)x(\d+)_cga(\d+)x(\d+)", low)
+    columns = ("tile_m", "tile_n", "tile_k", "warps_m", "warps_n", "warps_k", "cluster_m", "cluster_n")
+    _fill(row, sizes, *columns)
+
+
 def parse_name(name):
     """Return NAME_COLUMNS of a kernel's name, empty where the name says nothing."""
     row = dict.fromkeys(NAME_COLUMNS, "")
     low = name.lower()
     if "nvjet" in low:
         _nvjet(row, name, low)
+    elif re.search(r"flash_(?:fwd|bwd)|fmha_cutlass|_sdpa_sm", low):
+        _attention(row, low)
     elif "xmma" in low:
         _xmma(row, low)
     elif "cutlass" in low:

@@ -26,7 +26,7 @@ CORE = ROOT / "core_c"
 HEADERS = ("gs_params.h", "gs_counters.h", "gs_isa.h", "gs_opcodes.h", "gs_hash.h")
 CDEF_FILES = (
     *("gen/gs_params.h", "gen/gs_counters.h", "gen/gs_isa.h"),
-    *("gs_api.h", "gs_trace.h", "gs_convert.h"),
+    *("gs_program.h", "gs_api.h", "gs_trace.h", "gs_convert.h"),
 )
 # what the core calls in Python (pysim/engine/user_rule.py)
 CALLBACKS = """

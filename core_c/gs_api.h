@@ -7,6 +7,7 @@
 #include "gen/gs_counters.h"
 #include "gen/gs_isa.h"
 #include "gen/gs_params.h"
+#include "gs_program.h"
 
 /* Results of calls. */
 enum {
@@ -21,109 +22,6 @@ enum {
     GS_ERR_LIMIT = -6,  /* a documented limit of the core was reached */
     GS_ERR_TIME = -7    /* simulated time has reached its end */
 };
-
-/* One op of a warp program. `pipes[i]` counts instructions on pipe i (order of PIPES). */
-typedef struct gs_op {
-    uint8_t kind;      /* GS_OP_* */
-    uint8_t slot;      /* scoreboard slot 0..4 (LOAD, STORE, REDUCE, WAIT) */
-    uint8_t stages;    /* >0: the slot is slot + counter[level] mod stages */
-    uint8_t level;     /* loop counter 0..2 (LOOP: which; memory, stages: which one counts) */
-    uint8_t bypass_l1; /* LOAD: skip the look-up in L1 */
-    uint8_t per_warp;  /* 1: pattern is pattern + warp in TB; ARRIVE: copies count, once their slot is empty;
-                          AWAIT: a barrier without copies */
-    uint16_t smem;     /* COMPUTE: shared-memory wavefronts; LOAD: not 0: an async copy into shared memory */
-    uint32_t issue; /* issue slots = warp instructions; memory: 1, or 0 for a further part of the op before */
-    uint32_t conflicts; /* COMPUTE: issue slots, and cycles of the fp32 pipe, lost to late operands; AWAIT:
-                           phases of the barrier */
-    uint32_t chain;     /* COMPUTE: dependence-chain latency after the last issue, cycles; BARRIER: warps of a
-                           named one (0: all of the TB); AWAIT: what comes in all phases */
-    uint32_t
-        smem_wait; /* COMPUTE: 0, or 1 + the warp's latest wavefronts whose results it does not wait for at
-                      the end; 1 + GS_UNNEEDED: it waits for none, and nothing waits for its results */
-    uint32_t pipes[7];
-    int32_t pattern;    /* LOAD, STORE, REDUCE: index into patterns; POST, POLL: sems; TILE: stages */
-    int32_t count_plus; /* memory: added to counter[level] in the address; COMPUTE: 0, or what its tensor
-                           instructions take of the pipe, 64ths of an instruction of the device */
-    uint32_t count;     /* BARRIER, ARRIVE, AWAIT: which, 0 to 15 named, above transaction barriers; LOOP:
-                           iterations; DELAY: cycles; memory, POLL: skipped when counter + count_plus >=
-                           count (0: never); POST: 1 = without a fence */
-    uint32_t target;    /* LOOP: the loop's first op; TILE: where the program goes on when no tile is left; an
-                           index into ops */
-} gs_op;
-
-/* Address of lane l: args[arg] + base + bx*x + by*y + bz*z + w*warp + counter[level]*step +
-   counter[level2]*step2 + pair(l), pair(l) = (l / minor)*s1 + (l % minor)*s0, for the lanes of `lanes`;
-   `width` bytes a lane. `recorded`: the sum is no address but an index into the warp's block of `accesses`;
-   bx to warp are 0 then, and `arg` only selects the bit of `bypass`. */
-typedef struct gs_pattern {
-    int64_t base, bx, by, bz, warp, step, step2, s0, s1;
-    uint32_t lanes; /* bit mask of active lanes */
-    uint16_t minor;
-    uint8_t width;
-    uint8_t arg;
-    uint8_t align;  /* every address is a multiple of this: 1, 2, 4, 8, 16, 32, 64 or 128 */
-    uint8_t level2; /* counter multiplied by step2 (with step2 = 0: none) */
-    uint8_t recorded;
-    uint8_t into;        /* an async copy: the byte of a line that lane 0 is copied to, below 128, */
-    uint32_t shape;      /* 0: pair(l); else lane l is lanes[shape - 1].offset[l] after lane 0's place */
-    uint32_t into_pitch; /* and the distances of lanes l and l + minor there; 0: no such copy */
-    uint32_t pad;
-} gs_pattern;
-
-/* Distances of lanes that pair(l) cannot describe, bytes; at most 2^30 either way. */
-typedef struct gs_lanes {
-    int32_t offset[32];
-} gs_lanes;
-
-/* Lines that an access touches: a slice of parts. */
-typedef struct gs_template {
-    uint32_t first;
-    uint16_t lines, sectors;
-} gs_template;
-
-typedef struct gs_part {
-    int32_t line;  /* relative to the line of the access */
-    uint16_t mask; /* sectors of the line */
-    /* Not 0: some byte of these sectors is not touched. Up to 7: so many words of each sector are; 8: all
-       words of some are. Recorded accesses have 0. */
-    uint16_t partial;
-} gs_part;
-
-/* Which semaphore an op names: semaphores[base] of its launch + first + row / rows * stride + col / cols, row
-   = row[0] + row[1]*x + row[2]*y + row[3]*z + row[4]*(counter[level] + count_plus), col likewise. POLL waits
-   for `times` of them, `apart` from one to the next. `ahead`: 1: the TB remembers the semaphores after its
-   own that the poll finds complete, and a POLL of those costs nothing; 2: it remembers that these `times` are
-   complete (uses with the same beginning have the same `apart`). `wrap` > 0: columns so far apart share
-   semaphores. */
-typedef struct gs_sem {
-    int32_t row[5], col[5];
-    uint32_t rows, cols, stride, first, base, times, apart, ahead, wrap;
-} gs_sem;
-
-/* A part of a persistent kernel's program that runs once for each tile of a grid: ops first to end - 1. A
-   tile starts at entry[variant], as a TB of that grid would. The op TILE selects the tile (level 0: the
-   TB's own number; level 1: the last tile's number + the number of TBs) and jumps to its start, or to the
-   op's target when no tile is left. */
-typedef struct gs_stage {
-    uint32_t grid[3];
-    uint32_t first, end;
-    uint32_t entry[8];
-} gs_stage;
-
-/* A kernel's code: ops of all variants one after another. A TB's variant is the sum of 1 (last x), 2 (last y)
-   and 4 (last z) of its position in the grid; its warps start at entry[variant], an index into ops. With
-   rows, a TB has a row of `entries` instead, an index into ops for each of its warps. The ops from an entry
-   to the next EXIT are a segment; segments do not overlap. */
-typedef struct gs_program {
-    uint32_t first_op, ops;
-    uint32_t first_pattern, patterns;
-    uint32_t entry[8];
-    uint32_t warps;     /* warps of a TB */
-    uint32_t registers; /* 32-bit registers a thread */
-    uint32_t smem;      /* bytes a TB */
-    uint32_t args;
-    uint32_t first_entry, rows; /* rows x warps entries; rows = 0: entry[variant] */
-} gs_program;
 
 /* One launch of a program. */
 typedef struct gs_launch {
@@ -161,6 +59,10 @@ typedef struct gs_launch {
     uint32_t parameters;     /* cycles that its first TB on an SM waits for its parameters */
     uint32_t refetch;        /* 1: a launch while it runs evicts the code of its TBs */
     uint32_t cooperative;    /* 1: its TBs are resident together, see placement.c */
+    uint32_t cluster[2];     /* TBs of a cluster in m and in n, consecutive in x; 1, 1: there are none */
+    uint32_t tiles[3];       /* tiles in m, in n, and planes, that op TURN deals to clusters; 0: none */
+    uint32_t n_fast;         /* 1: the next tile is the next one in n, else in m */
+    uint32_t steps[2];       /* of a tile; of one in the last plane */
     uint32_t barrier; /* table schemes, 1: admitted when all kernels before it have ended; later ones wait for
                          its end */
     uint32_t unit_tbs, units; /* TBs that share a signature, and the number of signatures; 0: none */
@@ -308,6 +210,7 @@ typedef struct gs_job {
     const gs_copy *copied;
     const gs_sem *sems;
     const gs_stage *stages;
+    const gs_bulk_box *boxes;
     const uint32_t *needs;    /* of each semaphore: posts that complete it */
     const uint64_t *sequence; /* kernel << 32 | TB of all TBs but copies', in the order in which the wavefront
                                  buffer takes them */
@@ -320,8 +223,8 @@ typedef struct gs_job {
                               writes, in 2^-24 */
     uint64_t n_ops, n_patterns, n_programs, n_launches, n_preds, n_outs, n_tb_out_ptr, n_tb_outs, n_nodes,
         n_ranges, n_lanes, n_entries, n_tb_rows, n_blocks, n_accesses, n_templates, n_parts, n_copied, n_sems,
-        n_stages, n_needs, n_hints, n_hint_sets, n_set_units, n_unit_ptr, n_unit_sets, n_rates, n_sequence,
-        n_forms, n_links;
+        n_stages, n_boxes, n_needs, n_hints, n_hint_sets, n_set_units, n_unit_ptr, n_unit_sets, n_rates,
+        n_sequence, n_forms, n_links;
     uint64_t tb_buffer; /* TB records held between two calls of gs_run */
 } gs_job;
 

@@ -21,6 +21,14 @@ OPS: tuple[tuple[str, str], ...] = (
     ("TILE", "take the TB's next tile of a stage, behind a TB barrier but for the first"),
     ("ARRIVE", "count at a barrier of the TB and go on; of copies: once their slot is empty"),
     ("AWAIT", "wait until enough copies or arrivals have been counted at a barrier of the TB"),
+    ("TURN", "take the warp's next tile, or go on at target when none is left"),
+    ("BULK_LOAD", "copy a box of a tensor into shared memory of the TB, or of TBs of its cluster"),
+    ("BULK_STORE", "copy a box of shared memory to a tensor"),
+    ("RING_WAIT", "wait for the phase of a ring barrier that the warp's cursor names"),
+    ("RING_ARRIVE", "arrive at the ring barrier that the warp's cursor names, of one or more TBs"),
+    ("ADVANCE", "move the warp's cursor on"),
+    ("MULTIPLY_WAIT", "wait until at most count groups of the warp's asynchronous multiplies are under way"),
+    ("CLUSTER", "barrier of all warps of the TB's cluster"),
     ("MARK", "where a scheme may wait, post or trigger; nothing by itself, and never in the core"),
 )
 # wavefronts that a run does not wait for: nothing of what it asks shared memory for is ever waited for

@@ -121,6 +121,17 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("block_max", 1024, "count", 1, 4096, "Longest compute block in instructions; kernel times stay within 2 % of length 1."),
         Param("block_tensor", 1024, "count", 1, 4096, "Longest compute block in instructions of programs with tensor instructions, if less than block_max; older warps wait for the end of a block. Programs from traces keep block_max."),
     ),
+    "gpu.bulk": (
+        Param("test", 0, "cycle", 0, 1024, "From the end of a ring barrier's phase, or from the test of one that has ended, until the warp goes on. 0: the GPU has no ring barriers, bulk copies and clusters (it needs compute capability 9.0)."),
+        Param("arrive", 0, "cycle", 0, 1024, "From a warp's arrival at a ring barrier until it counts."),
+        Param("latency", 0, "cycle", 0, 1024, "From a bulk copy's issue until its first request leaves the SM."),
+        Param("line", 1.0, "cycle/64", 0.25, 64, "Cycles that the unit for bulk copies takes for each line that it loads."),
+        Param("descriptor", 0, "cycle", 0, 4096, "To fetch the descriptor of a tensor: the first bulk copy of a kernel's tensor on an SM starts so much later."),
+        Param("store_bytes", 32, "count", 1, 1024, "Bytes of shared memory a cycle that a bulk store reads."),
+        Param("taken", 0, "cycle", 0, 4096, "From a bulk store's last byte that is read until its warp knows it."),
+        Param("cluster_latency", 64, "cycle", 16, 1024, "What an arrival at a barrier of another TB of the cluster takes longer than at an own one; bounds the quantum of jobs with clusters."),
+        Param("cluster_rest", 0, "count", 0, 64, "SMs of the last GPC that take clusters of more than two TBs (0: all)."),
+    ),
     "gpu.l1": (
         Param("size", 131072, "B", 8192, 262144, "L1 and shared memory together; L1 gets what the carve-out leaves."),
         Param("reserved", 0, "B", 0, 65536, "Part of size that neither L1 nor shared memory gets."),

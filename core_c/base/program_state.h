@@ -22,6 +22,8 @@ typedef struct gs_iop {
     u32 smem_back, smem_wait; /* see gs_op: wavefronts not waited for; latency of shared memory, 0: no wait */
     i32 pattern, count_plus;
     u32 count, target;
+    u16 to; /* GS_TO_* */
+    u8 async;
 } gs_iop;
 
 /* of each sector of a line, a bit a byte */

@@ -88,6 +88,13 @@ typedef struct gs_resident {
     u32 lists, missing;   /* entries for its children, and those that found no room */
 } gs_resident;
 
+/* Where the TBs of a TB's cluster are, by rank. The scheduler writes it before they start. */
+typedef struct gs_mates {
+    u16 sm[GS_CLUSTER_TBS];
+    u8 slot[GS_CLUSTER_TBS];
+    u8 n, rank;
+} gs_mates;
+
 /* see bloom.h */
 enum { GS_HASHES = 16 };
 

@@ -16,6 +16,14 @@ enum {
     GS_NAMED_BARRIERS = 16,
     GS_TB_BARRIERS = GS_NAMED_BARRIERS + 32, /* named, and transaction barriers */
     GS_BARRIER_TIMES = 8,
+    GS_RINGS = 40,      /* ring barriers of a TB */
+    GS_RING_TIMES = 4,  /* phases of a ring barrier whose ends are remembered */
+    GS_MULTIPLIES = 8,  /* groups of asynchronous multiplies of a warp whose ends are remembered */
+    GS_CLUSTER_TBS = 8, /* TBs of a cluster (thread blocks that run on one GPC together) */
+    GS_FLIGHT_BITS = 8,
+    GS_FLIGHTS = 1 << GS_FLIGHT_BITS, /* bulk copies of an SM whose lines may be on their way */
+    GS_BULK_LINES = 4096,             /* lines that bulk copies of an SM may have on their way */
+    GS_SLOT_BULK = 7,                 /* in the place of a scoreboard slot: the line belongs to a bulk copy */
     GS_CREDITS =
         2048, /* releases that a pool of credits remembers, see credits.h: the most credits that it has */
     GS_FILLS = 4096,   /* fills that have not held the data array yet: as many as may be in flight */

@@ -129,6 +129,37 @@ typedef struct gs_tb_barrier {
     u32 time[GS_BARRIER_TIMES]; /* cycles of the last arrivals, by their number */
 } gs_tb_barrier;
 
+/* A barrier that is used again and again: see ring_barrier.h. */
+typedef struct gs_ring_barrier {
+    u64 waiting;             /* warps */
+    u32 phases;              /* that are complete */
+    u32 arrived;             /* in the phase under way */
+    i32 lines;               /* of bulk copies, announced less those here */
+    u32 need;                /* arrivals of a phase */
+    u32 last;                /* cycle of the latest arrival */
+    u32 time[GS_RING_TIMES]; /* when the last phases ended, by their number */
+} gs_ring_barrier;
+
+/* Where a warp of a pipelined program is: its tile, its place in the rings, and its asynchronous multiplies.
+ */
+typedef struct gs_pipeline {
+    u32 x, y, z, turn, steps; /* of its tile */
+    u32 cursor;               /* steps that it has gone through, of all its tiles */
+    u8 begun, m, n;           /* m, n: place of its TB in its cluster */
+    u8 syncs;                 /* of its cluster, so far */
+    u32 multiplies;           /* groups issued */
+    u32 done[GS_MULTIPLIES];  /* cycles in which the last groups end */
+} gs_pipeline;
+
+/* Where the lines of a bulk copy go: TB slots of SMs, the SM that asked for them first. It stays until
+   GS_FLIGHTS more have been issued, and an SM never has so many on their way. */
+typedef struct gs_flight {
+    u16 sm[GS_CLUSTER_TBS];
+    u8 slot[GS_CLUSTER_TBS];
+    u8 n, ring;
+    u16 lines; /* on their way to the SM that asked */
+} gs_flight;
+
 /* A warp's last store, if the next one may join it: its first line + 1, 0: none; its first part, of the
    recorded ones or of the others; and its lines. */
 typedef struct gs_last_store {
@@ -204,6 +235,14 @@ typedef struct gs_sm {
     u16 awaited[GS_WARPS][GS_TB_BARRIERS - GS_NAMED_BARRIERS];           /* the warp's waits so far */
     u8 tb_barriers_used[GS_TBS];
     gs_tb_barrier tb_barrier[GS_TBS][GS_TB_BARRIERS];
+    /* Pipelined programs: see bulk_copy.h. */
+    gs_pipeline pipeline[GS_WARPS];
+    gs_ring_barrier ring[GS_TBS][GS_RINGS];
+    gs_flight flight[GS_FLIGHTS];
+    u32 flights, bulk_lines; /* bulk copies issued; lines on their way to this SM that it has asked for */
+    u64 bulk_free[2]; /* 64ths of a cycle: when the unit that copies tiles is free for stores, for loads */
+    u32 bulk_kernel,
+        bulk_known; /* arguments whose descriptors the SM has fetched for that kernel + 1, a bit each */
 } gs_sm;
 
 _Static_assert(offsetof(gs_sm, l1) % 64 == 32, "four neighbouring sets are two cache lines");

@@ -196,7 +196,9 @@ struct gs_sim {
     u64 at_entries, at_tb_rows, at_blocks, at_copies, copies; /* copies: host copies, 0: the job has none */
     u64 at_sequence, n_sequence;
     u64 at_queues, at_queue_next, at_queue_slots;
-    u64 at_sems, at_stages, at_semaphores, at_subscribers;
+    u64 at_sems, at_stages, at_boxes, at_semaphores, at_subscribers;
+    u64 at_mates;               /* of each TB slot of each SM; only if has_clusters */
+    u32 has_clusters, has_bulk; /* 1: a launch of the job has clusters; tiles for bulk copies */
     u32 n_sems, n_semaphores;
     u64 atomic_hold, depend_latency;
     u64 sync_extra[2][2]; /* what atomics take longer than loads: near, far; to L2, back */
@@ -230,6 +232,17 @@ static inline u32 gs_slice_place(const gs_sim *sim, u32 n)
 static inline gs_slice *gs_slices(gs_sim *sim)
 {
     return GS_TABLE(sim, gs_slice, at_slices);
+}
+
+/* Where the clusters of the TBs on an SM are, by slot. */
+static inline gs_mates *gs_mates_of(gs_sim *sim, u32 sm)
+{
+    return GS_TABLE(sim, gs_mates, at_mates) + (size_t)sm * GS_TBS;
+}
+
+static inline u32 gs_cluster_tbs(const gs_launch *l)
+{
+    return l->cluster[0] * l->cluster[1];
 }
 
 /* The TBs that are resident on an SM, by slot. */

@@ -249,6 +249,35 @@ static int check_dependences(gs_sim *sim, const gs_job *job, const gs_launch *l,
     return GS_OK;
 }
 
+/* Clusters and tiles of a launch. */
+static int check_tiles(gs_sim *sim, const gs_launch *l, u64 launch, u64 tbs)
+{
+    u64 size = (u64)l->cluster[0] * l->cluster[1], tiles = (u64)l->tiles[0] * l->tiles[1];
+    if ((size > 1 || l->tiles[0]) && !sim->params.gpu_bulk.test) {
+        return gs_fail(
+            sim, GS_ERR_ARG,
+            "launch %llu: clusters and bulk copies need compute capability 9.0 (gpu.bulk.test = 0)",
+            (unsigned long long)launch);
+    }
+    if (size == 0 || size > GS_CLUSTER_TBS || l->grid[0] % size || l->cluster[0] > GS_CLUSTER_TBS) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "launch %llu: clusters of %u x %u TBs in rows of %u: at most %d that divide a row",
+                       (unsigned long long)launch, l->cluster[0], l->cluster[1], l->grid[0], GS_CLUSTER_TBS);
+    }
+    if (size > 1 && sim->order.prologue) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: clusters have no prologue",
+                       (unsigned long long)launch);
+    }
+    if (l->tiles[0] && (tiles == 0 || l->tiles[2] == 0 || tiles > 0x3fffffff ||
+                        tiles * l->tiles[2] > 0x3fffffff || l->steps[0] == 0 || l->steps[1] == 0 ||
+                        l->steps[0] > 65535 || l->steps[1] > 65535 || tbs > 0x3fffffff)) {
+        return gs_fail(sim, GS_ERR_ARG, "launch %llu: %u x %u x %u tiles of %u or %u steps: out of range",
+                       (unsigned long long)launch, l->tiles[0], l->tiles[1], l->tiles[2], l->steps[0],
+                       l->steps[1]);
+    }
+    return GS_OK;
+}
+
 static int check_launches(gs_sim *sim, const gs_job *job)
 {
     u64 top = gs_address_limit(sim), places = 0, largest = 0;
@@ -270,8 +299,8 @@ static int check_launches(gs_sim *sim, const gs_job *job)
                            (unsigned long long)i, l->places);
         }
         if (check_scheme(sim, l, i, tbs) || check_slices(sim, job, l, i, tbs) ||
-            check_arguments(sim, l, i, top) || (l->copies && check_copy(sim, job, l, i, top)) ||
-            check_dependences(sim, job, l, i, tbs)) {
+            check_arguments(sim, l, i, top) || check_tiles(sim, l, i, tbs) ||
+            (l->copies && check_copy(sim, job, l, i, top)) || check_dependences(sim, job, l, i, tbs)) {
             return sim->error_code;
         }
     }
@@ -281,6 +310,24 @@ static int check_launches(gs_sim *sim, const gs_job *job)
         return gs_fail(sim, GS_ERR_LIMIT, "%llu launches of up to %llu TBs: at most %llu of such kernels",
                        (unsigned long long)job->n_launches, (unsigned long long)largest,
                        1ull << (GS_LAUNCH_TB_BITS - sim->tb_bits));
+    }
+    return GS_OK;
+}
+
+/* Boxes of bulk copies: sizes that their sums cannot exceed 63 bits with. */
+static int check_boxes(gs_sim *sim, const gs_job *job)
+{
+    for (u64 i = 0; i < job->n_boxes; i++) {
+        const gs_bulk_box *b = &job->boxes[i];
+        i64 most = (i64)1 << 40;
+        if (b->arg > 7 || b->rows == 0 || b->bytes == 0 || b->rows > 1024 || b->bytes > 4096 ||
+            b->all_rows > INT32_MAX || b->all_bytes > INT32_MAX || b->pitch < 0 || b->pitch > most ||
+            b->plane < 0 || b->plane > most) {
+            return gs_fail(
+                sim, GS_ERR_ARG,
+                "box %llu: argument %u, %u rows of %u B (at most 1024 and 4096) or pitch out of range",
+                (unsigned long long)i, b->arg, b->rows, b->bytes);
+        }
     }
     return GS_OK;
 }
@@ -307,7 +354,7 @@ int gs_check_job(gs_sim *sim, const gs_job *job)
 {
     if (check_counts(sim, job) || check_semaphores(sim, job) || check_latencies(sim) || check_gpcs(sim) ||
         check_order(sim) || check_sequence(sim, job) || check_ranks(sim, job) || check_launches(sim, job) ||
-        check_outs(sim, job)) {
+        check_outs(sim, job) || check_boxes(sim, job)) {
         return sim->error_code;
     }
     return gs_coarsening_check(sim, job);

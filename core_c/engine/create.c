@@ -182,6 +182,8 @@ static gs_sim *create(gs_sim *draft, const gs_job *job)
     draft->n_semaphores = (u32)gs_min(job->n_needs, GS_NONE);
     for (u64 i = 0; i < job->n_launches; i++) {
         draft->sched.has_pdl |= job->launches[i].early != 0;
+        draft->has_clusters |= gs_cluster_tbs(&job->launches[i]) > 1;
+        draft->has_bulk |= job->launches[i].tiles[0] != 0;
     }
     if (gs_derive(draft) || gs_check_job(draft, job) || (draft->order.bloom && gs_bloom_check(draft, job)) ||
         gs_program_lower(draft, job, &low)) {

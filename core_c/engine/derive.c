@@ -316,6 +316,7 @@ static void derive_quantum(gs_sim *sim, u64 request)
         sim->sched.table_memory.way_back = both - both / 2;
         most = gs_min(most, both / 2);
     }
+    most = sim->has_clusters ? gs_min(most, (u64)p->gpu_bulk.cluster_latency * sim->period) : most;
     const u64 left = (u64)p->sim.clock_share;
     sim->sm_period = (sim->period * 65536 + left / 2) / left;
     u64 share = (u64)p->gpu.clock_tensor, want = (u64)p->sim.quantum * sim->period;

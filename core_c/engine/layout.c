@@ -48,6 +48,8 @@ static void lay_out_job(gs_sim *sim, const gs_job *job, const gs_lowered *low, u
     sim->copies = job->n_copied;
     sim->at_sems = gs_reserve(end, job->n_sems, sizeof(gs_sem));
     sim->at_stages = gs_reserve(end, job->n_stages, sizeof(gs_stage));
+    sim->at_boxes = gs_reserve(end, job->n_boxes, sizeof(gs_bulk_box));
+    sim->at_mates = gs_reserve(end, sim->has_clusters ? (u64)sim->sms * GS_TBS : 0, sizeof(gs_mates));
     sim->at_semaphores = gs_reserve(end, job->n_needs, sizeof(gs_semaphore));
     sim->at_subscribers =
         gs_reserve(end, job->n_needs ? (u64)sim->sms * GS_TBS * GS_POLLS : 0, sizeof(gs_subscriber));
@@ -125,6 +127,7 @@ static u64 most_messages(const gs_sim *sim, const gs_job *job)
     messages *= sim->partition_boxes ? 2 : 1; /* a store may drop a twin */
     messages += (sim->sched.has_pdl || sim->order.prologue ? 2 * slots : 0) +
                 (job->n_needs ? (GS_POLLS + 2) * slots : 0);
+    messages += sim->has_bulk ? (u64)sim->sms * (GS_BULK_LINES + GS_RINGS * GS_CLUSTER_TBS) : 0;
     messages += (u64)sim->sms * GS_STORE_OWNERS; /* completions of TBs that have left, and posts */
     return messages + sim->sched.table_memory.room;
 }
@@ -236,6 +239,7 @@ void gs_arena_fill(gs_sim *sim, const gs_job *job, const gs_lowered *low)
         {sim->at_copies, job->copied, job->n_copied * sizeof(gs_copy)},
         {sim->at_sems, job->sems, job->n_sems * sizeof(gs_sem)},
         {sim->at_stages, job->stages, job->n_stages * sizeof(gs_stage)},
+        {sim->at_boxes, job->boxes, job->n_boxes * sizeof(gs_bulk_box)},
         {sim->at_sequence, job->sequence, job->n_sequence * 8},
     };
     for (u32 i = 0; i < sizeof copies / sizeof *copies; i++) {

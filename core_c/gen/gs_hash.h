@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0x5c10eba89ed9026aULL
+#define GS_TABLES_HASH 0x6aeee85b032f9badULL

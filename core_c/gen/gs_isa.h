@@ -37,9 +37,25 @@ enum {
     GS_OP_ARRIVE = 15,
     /* wait until enough copies or arrivals have been counted at a barrier of the TB */
     GS_OP_AWAIT = 16,
+    /* take the warp's next tile, or go on at target when none is left */
+    GS_OP_TURN = 17,
+    /* copy a box of a tensor into shared memory of the TB, or of TBs of its cluster */
+    GS_OP_BULK_LOAD = 18,
+    /* copy a box of shared memory to a tensor */
+    GS_OP_BULK_STORE = 19,
+    /* wait for the phase of a ring barrier that the warp's cursor names */
+    GS_OP_RING_WAIT = 20,
+    /* arrive at the ring barrier that the warp's cursor names, of one or more TBs */
+    GS_OP_RING_ARRIVE = 21,
+    /* move the warp's cursor on */
+    GS_OP_ADVANCE = 22,
+    /* wait until at most count groups of the warp's asynchronous multiplies are under way */
+    GS_OP_MULTIPLY_WAIT = 23,
+    /* barrier of all warps of the TB's cluster */
+    GS_OP_CLUSTER = 24,
     /* where a scheme may wait, post or trigger; nothing by itself, and never in the core */
-    GS_OP_MARK = 17,
-    GS_OPS = 18
+    GS_OP_MARK = 25,
+    GS_OPS = 26
 };
 
 /* wavefronts that a run does not wait for: nothing of what it asks shared memory for is ever waited for */

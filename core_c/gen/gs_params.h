@@ -112,6 +112,27 @@ typedef struct gs_gpu_sm_params {
     int64_t block_tensor;
 } gs_gpu_sm_params;
 
+typedef struct gs_gpu_bulk_params {
+    /* From the end of a ring barrier's phase, or from the test of one that has ended, until the warp goes on. 0: the GPU has no ring barriers, bulk copies and clusters (it needs compute capability 9.0). [cycle] */
+    int64_t test;
+    /* From a warp's arrival at a ring barrier until it counts. [cycle] */
+    int64_t arrive;
+    /* From a bulk copy's issue until its first request leaves the SM. [cycle] */
+    int64_t latency;
+    /* Cycles that the unit for bulk copies takes for each line that it loads. [1/64 cycle] */
+    int64_t line;
+    /* To fetch the descriptor of a tensor: the first bulk copy of a kernel's tensor on an SM starts so much later. [cycle] */
+    int64_t descriptor;
+    /* Bytes of shared memory a cycle that a bulk store reads. [count] */
+    int64_t store_bytes;
+    /* From a bulk store's last byte that is read until its warp knows it. [cycle] */
+    int64_t taken;
+    /* What an arrival at a barrier of another TB of the cluster takes longer than at an own one; bounds the quantum of jobs with clusters. [cycle] */
+    int64_t cluster_latency;
+    /* SMs of the last GPC that take clusters of more than two TBs (0: all). [count] */
+    int64_t cluster_rest;
+} gs_gpu_bulk_params;
+
 typedef struct gs_gpu_l1_params {
     /* L1 and shared memory together; L1 gets what the carve-out leaves. [B] */
     int64_t size;
@@ -518,6 +539,7 @@ typedef struct gs_sim_params {
 typedef struct gs_params {
     gs_gpu_params gpu;
     gs_gpu_sm_params gpu_sm;
+    gs_gpu_bulk_params gpu_bulk;
     gs_gpu_l1_params gpu_l1;
     gs_gpu_noc_params gpu_noc;
     gs_gpu_l2_params gpu_l2;

@@ -9,6 +9,7 @@
 #include "memory/l2_join.h"
 #include "memory/l2_miss.h"
 #include "memory/l2_partition.h"
+#include "memory/l2_reply.h"
 #include "memory/l2_set.h"
 #include "memory/l2_twin.h"
 #include "memory/partial_sectors.h"
@@ -185,7 +186,7 @@ static GS_ALWAYS_INLINE void serve_one(const server *v, request *r, features f)
         gs_l2_join_begin(sim, join, reply, reply - wait, r->mask, 0, r->from);
     }
     s->hash = gs_mix(s->hash, reply ^ r->pay << 19); /* without the place in L1, or the entry of the TB */
-    gs_send(v->ctx, v->sender, r->from / GS_GROUP, reply + v->noc, r->pay);
+    gs_l2_reply(v->ctx, v->sender, r->from, reply + v->noc, r->pay);
 }
 
 static __attribute__((noinline)) void table_request(gs_ctx *ctx, u32 group, gs_slice *s, gs_set *set,

@@ -5,6 +5,7 @@
 #pragma once
 #include "base/mailbox.h"
 #include "memory/gpc_link.h"
+#include "memory/l2_reply.h"
 
 /* The last request for a line by the SMs that join each other; NULL: none join. */
 static inline gs_l2_join *gs_l2_join_of(const gs_sim *sim, gs_slice *s, u64 pay, u32 tag, u32 sm)
@@ -69,7 +70,7 @@ static inline void gs_l2_join_reply(gs_ctx *ctx, gs_slice *s, const gs_sender *o
 {
     s->count.joined += gs_popcount(GS_PAY_MASK(m->pay));
     s->hash = gs_mix(s->hash, reply ^ m->pay << 8);
-    gs_send(ctx, own, sm / GS_GROUP, reply + ctx->sim->noc, m->pay);
+    gs_l2_reply(ctx, own, sm, reply + ctx->sim->noc, m->pay);
 }
 
 /* With merged loads, every load passes the slice's entry: returns when it has passed, ticks. */

@@ -52,7 +52,7 @@ static void reply_from_twin(gs_ctx *ctx, const twin_request *r, gs_l2_join *join
         gs_l2_join_begin(sim, join, reply, reply - wait - sim->far_latency, r->mask, 0, r->sm);
     }
     r->s->hash = gs_mix(r->s->hash, reply ^ r->m->pay << 8);
-    gs_send(ctx, r->own, r->sm / GS_GROUP, reply + sim->noc, r->m->pay);
+    gs_l2_reply(ctx, r->own, r->sm, reply + sim->noc, r->m->pay);
 }
 
 /* Allocates a twin, which will be filled over the fabric at time `filled`. */
@@ -168,6 +168,6 @@ int gs_l2_reply_in_transit(gs_ctx *ctx, gs_slice *s, gs_set *set, const gs_sende
     *(m->pay & GS_PAY_JOINED ? &s->count.joined : &s->count.sectors_read) += sectors;
     reply += sim->fabric_back;
     s->hash = gs_mix(s->hash, reply ^ m->pay << 19);
-    gs_send(ctx, own, sm / GS_GROUP, reply + sim->noc, m->pay & ~(GS_PAY_JOINED | GS_PAY_IN_TRANSIT));
+    gs_l2_reply(ctx, own, sm, reply + sim->noc, m->pay & ~(GS_PAY_JOINED | GS_PAY_IN_TRANSIT));
     return 1;
 }

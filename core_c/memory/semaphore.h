@@ -10,7 +10,7 @@ void gs_semaphore_request(gs_ctx *ctx, const gs_sender *sender, gs_slice *s, con
 
 /* Payload: semaphore 29 bits, number of the poll 3, look ahead 1, TB slot 6, what 3, kind 3, how many are
    complete 11 (of a post: its owner 12), slice 2, SM 2. */
-enum { GS_SYNC_POST, GS_SYNC_POLL, GS_SYNC_TRIGGER, GS_SYNC_CONDITIONS_MET, GS_SYNC_REFETCH };
+enum { GS_SYNC_POST, GS_SYNC_POLL, GS_SYNC_TRIGGER, GS_SYNC_CONDITIONS_MET, GS_SYNC_REFETCH, GS_SYNC_RING };
 enum { GS_SEMAPHORES = 1 << 29, GS_SEMAPHORES_A_LINE = 32 };
 
 /* 1: the slice is in the other partition of L2. */

@@ -55,7 +55,7 @@ static void gather_visit(void *user, const gs_iop *op, u64 line, u32 mask, const
                                           .left = 1,
                                           .phase = op->phase,
                                           .write = op->kind != GS_OP_LOAD,
-                                          .read = op->kind == GS_OP_LOAD};
+                                          .read = gs_is_load(op)};
     }
 }
 
@@ -158,7 +158,7 @@ typedef struct bytes_of {
 static void bytes_visit(void *user, const gs_iop *op, u64 line, u32 mask, const gs_bytes *bytes)
 {
     const bytes_of *b = user;
-    u32 kind = op->kind == GS_OP_LOAD ? GS_MSG_LOAD : op->kind == GS_OP_STORE ? GS_MSG_STORE : GS_MSG_REDUCE;
+    u32 kind = gs_is_load(op) ? GS_MSG_LOAD : op->kind == GS_OP_REDUCE ? GS_MSG_REDUCE : GS_MSG_STORE;
     for (u32 i = 0; i < 4; i++) {
         const gs_oracle_touch *t =
             mask >> i & 1 ? gs_oracle_touch_of(b->of, b->tb, op->phase, line * 4 + i) : NULL;

@@ -73,6 +73,24 @@ static void lanes_add(const gs_job *job, const gs_pattern *q, i64 *lo, i64 *hi)
     }
 }
 
+/* The tensor that a bulk copy moves boxes of lies within memory, and its launch has tiles. */
+static int check_box(gs_sim *sim, const gs_job *job, u64 index, const gs_op *op)
+{
+    const gs_launch *l = &job->launches[index];
+    const gs_bulk_box *b = &job->boxes[op->pattern];
+    u64 top = gs_address_limit(sim), end = l->arg[b->arg] + (u64)b->all_bytes;
+    end += b->all_rows ? (u64)(b->all_rows - 1) * (u64)b->pitch : 0;
+    end += l->tiles[2] ? (u64)(l->tiles[2] - 1) * (u64)b->plane : 0;
+    if (l->tiles[0] == 0 || b->arg >= job->programs[l->program].args || end > top) {
+        return gs_fail(
+            sim, GS_ERR_ARG,
+            "launch %llu: a bulk copy without tiles, or its tensor, argument %u of %llu B, outside "
+            "memory",
+            (unsigned long long)index, b->arg, (unsigned long long)(end - l->arg[b->arg]));
+    }
+    return GS_OK;
+}
+
 /* All addresses that a launch forms with a segment of code are within memory, by the ranges of what they are
    made of; *most: one more than the highest index into a warp's block. */
 static int check_segment(gs_sim *sim, const gs_job *job, u64 index, const gs_box3 *box, u64 *most)
@@ -95,12 +113,16 @@ static int check_segment(gs_sim *sim, const gs_job *job, u64 index, const gs_box
             }
             open[depth++] = op; /* lower_op has checked that nested loops have different counters */
         }
+        if ((op->kind == GS_OP_BULK_LOAD || op->kind == GS_OP_BULK_STORE) && check_box(sim, job, index, op)) {
+            return sim->error_code;
+        }
         if (!is_memory(op)) {
             continue;
         }
         i64 counter[3] = {0, 0, 0};
         for (u32 j = 0; j < depth; j++) {
-            counter[open[j]->level] = (i64)open[j]->count - 1;
+            u64 turns = open[j]->per_warp ? gs_max32(l->steps[0], l->steps[1]) : open[j]->count;
+            counter[open[j]->level] = (i64)turns - 1;
         }
         for (u32 w = 0; w < (op->per_warp ? p->warps : 1); w++) {
             const gs_pattern *q = &job->patterns[op->pattern + (i32)w];

@@ -24,7 +24,9 @@ static int takes_time(const gs_job *job, u64 first, u64 loop)
         int memory = op->kind == GS_OP_LOAD || op->kind == GS_OP_STORE || op->kind == GS_OP_REDUCE;
         found |= op->kind == GS_OP_COMPUTE || op->kind == GS_OP_BARRIER || op->kind == GS_OP_EXIT ||
                  op->kind == GS_OP_AWAIT || (op->kind == GS_OP_ARRIVE && op->issue) ||
-                 op->kind == GS_OP_POST || op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND ||
+                 op->kind == GS_OP_BULK_LOAD || op->kind == GS_OP_BULK_STORE || op->kind == GS_OP_RING_WAIT ||
+                 op->kind == GS_OP_RING_ARRIVE || op->kind == GS_OP_MULTIPLY_WAIT || op->kind == GS_OP_POST ||
+                 op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND ||
                  (op->kind == GS_OP_DELAY && op->count) || (memory && op->count == 0);
         if (op->kind == GS_OP_LOOP && (op->level == job->ops[loop].level || op->target < first)) {
             return 0;
@@ -53,7 +55,8 @@ static int check_stage(const gs_job *job, const gs_program *p, const gs_stage *s
 static int lower_loop(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
 {
     const gs_op *op = &job->ops[index];
-    if (op->count == 0 || op->count > 65535 || op->target < program->first_op || op->target > index) {
+    if ((op->count == 0) != (op->per_warp != 0) || op->count > 65535 || op->target < program->first_op ||
+        op->target > index) {
         return gs_fail(sim, GS_ERR_ARG, "op %llu: loop of %u iterations (1 to 65535) to op %u",
                        (unsigned long long)index, op->count, op->target);
     }
@@ -126,7 +129,9 @@ static int lower_compute(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
         sum += op->pipes[i];
         if (op->pipes[i]) {
             u64 amount = (u64)op->pipes[i] * (u64)interval[i];
-            if (i == GS_PIPE_TENSOR && op->count_plus > 0) {
+            if (i == GS_PIPE_TENSOR && out->async) {
+                amount = op->count_plus > 0 ? (u64)op->count_plus : 1;
+            } else if (i == GS_PIPE_TENSOR && op->count_plus > 0) {
                 /* instructions of a trace may be more or less work than those of the device */
                 amount = gs_max(1, (u64)op->count_plus * (u64)interval[i] / 64);
             }
@@ -163,11 +168,50 @@ static int lower_barrier(gs_sim *sim, const gs_op *op, u64 index, gs_iop *out)
     return GS_OK;
 }
 
+/* Ops of pipelined programs. */
+static int lower_pipeline(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
+{
+    const gs_op *op = &job->ops[index];
+    int box = op->kind == GS_OP_BULK_LOAD || op->kind == GS_OP_BULK_STORE,
+        ring = op->kind == GS_OP_BULK_LOAD || op->kind == GS_OP_RING_WAIT || op->kind == GS_OP_RING_ARRIVE,
+        counts = op->kind == GS_OP_BULK_LOAD || op->kind == GS_OP_RING_ARRIVE;
+    u64 last = (u64)program->first_op + program->ops;
+    out->waves = op->conflicts;
+    out->to = op->smem;
+    if ((box && (op->pattern < 0 || (u64)op->pattern >= job->n_boxes)) ||
+        (ring && (!op->stages || op->count + (u64)op->stages >= GS_RINGS)) ||
+        (counts && (op->conflicts == 0 || op->conflicts > 63)) || op->smem > 3 ||
+        (op->kind == GS_OP_RING_WAIT && op->chain > 1) ||
+        (ring && op->kind != GS_OP_BULK_LOAD && op->count_plus < 0) ||
+        (op->kind == GS_OP_MULTIPLY_WAIT && op->count >= GS_MULTIPLIES)) {
+        return gs_fail(sim, GS_ERR_ARG,
+                       "op %llu: box %d, ring barriers %u to %u + %u, arrivals %u or TBs %u out of range",
+                       (unsigned long long)index, op->pattern, op->count, op->count, op->stages,
+                       op->conflicts, op->smem);
+    }
+    if (op->kind == GS_OP_TURN) {
+        if (op->target <= index || op->target >= last || op->count == 0) {
+            return gs_fail(sim, GS_ERR_ARG, "op %llu: a step of %u tiles, or target %u out of range",
+                           (unsigned long long)index, op->count, op->target);
+        }
+        out->target = op->target - program->first_op;
+    }
+    return GS_OK;
+}
+
+static int is_pipeline(u32 kind)
+{
+    return kind == GS_OP_TURN || kind == GS_OP_BULK_LOAD || kind == GS_OP_BULK_STORE ||
+           kind == GS_OP_RING_WAIT || kind == GS_OP_RING_ARRIVE || kind == GS_OP_ADVANCE ||
+           kind == GS_OP_MULTIPLY_WAIT || kind == GS_OP_CLUSTER;
+}
+
 static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u64 index, gs_iop *out)
 {
     const gs_op *op = &job->ops[index];
+    const int pipeline = is_pipeline(op->kind);
     if (op->kind >= GS_OPS || op->kind == GS_OP_MARK || op->level > 2 ||
-        op->slot + (op->stages ? op->stages : 1) > GS_SLOTS) {
+        (!pipeline && op->slot + (op->stages ? op->stages : 1) > GS_SLOTS)) {
         return gs_fail(sim, GS_ERR_ARG, "op %llu: kind %u, slot %u + %u stages or level %u out of range",
                        (unsigned long long)index, op->kind, op->slot, op->stages, op->level);
     }
@@ -188,8 +232,12 @@ static int lower_op(gs_sim *sim, const gs_job *job, const gs_program *program, u
                     .pattern = op->pattern,
                     .count_plus = op->count_plus,
                     .count = op->count};
+    if (pipeline) {
+        return lower_pipeline(sim, job, program, index, out);
+    }
     switch (op->kind) {
     case GS_OP_COMPUTE:
+        out->async = op->per_warp != 0;
         return lower_compute(sim, op, index, out);
     case GS_OP_LOOP:
         return lower_loop(sim, job, program, index, out);

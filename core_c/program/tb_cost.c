@@ -142,6 +142,28 @@ static void access_time(const gs_walker *w, const costs *c, warp_time *t, const 
     t->now += 1;
 }
 
+/* A bulk copy keeps the unit that copies tiles busy; in an estimate also the port of the SM. */
+static void move_time(const gs_walker *w, const costs *c, warp_time *t, const gs_iop *op)
+{
+    const gs_sim *sim = w->sim;
+    const gs_gpu_bulk_params *p = &sim->params.gpu_bulk;
+    const gs_bulk_rows rows = gs_walker_rows(w, op);
+    u64 lines = 0, sectors = 0;
+    gs_bulk_count(&rows, &lines, &sectors);
+    t->now++;
+    if (!lines) {
+        return;
+    }
+    if (op->kind == GS_OP_BULK_LOAD) {
+        u64 each = c->loads->latency ? gs_max((u64)p->line, sim->reply_hold[0][15]) : (u64)p->line;
+        t->port = gs_max(t->port, t->now * 64) + lines * each;
+        t->loaded = gs_max(t->loaded, t->port / 64 + c->loads->latency);
+    } else {
+        t->port = gs_max(t->port, t->now * 64) + sectors * (32ull * 64 / (u64)p->store_bytes);
+        t->stored = gs_max(t->stored, t->port / 64 + c->hit + (u64)sim->params.gpu_cp.tb_flush);
+    }
+}
+
 static u64 block_time(const costs *c, const gs_iop *op)
 {
     u64 span = op->slots * c->subcore_warps * 64, smem = op->smem * c->warps;
@@ -173,6 +195,10 @@ static void op_time(const gs_walker *w, const costs *c, warp_time *t, const gs_i
     case GS_OP_ARRIVE:
     case GS_OP_AWAIT:
         t->now += op->issue;
+        return;
+    case GS_OP_BULK_LOAD:
+    case GS_OP_BULK_STORE:
+        move_time(w, c, t, op);
         return;
     default:
         if (gs_walker_accesses(w, op)) {
@@ -223,7 +249,15 @@ static void work_of(gs_walker w, gs_work *out)
                 out->smem += op->smem;
             } else if (op->kind == GS_OP_ARRIVE || op->kind == GS_OP_AWAIT) {
                 out->warp_instructions += op->issue;
-            } else if (op->kind == GS_OP_BARRIER || op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND) {
+            } else if (gs_walker_moves(op)) {
+                const gs_bulk_rows rows = gs_walker_rows(&w, op);
+                u64 lines = 0, sectors = 0;
+                gs_bulk_count(&rows, &lines, &sectors);
+                out->warp_instructions++;
+                *(op->kind == GS_OP_BULK_LOAD ? &out->load_sectors : &out->store_sectors) += sectors;
+            } else if (op->kind == GS_OP_BARRIER || op->kind == GS_OP_TRIGGER || op->kind == GS_OP_DEPEND ||
+                       op->kind == GS_OP_RING_WAIT || op->kind == GS_OP_RING_ARRIVE ||
+                       op->kind == GS_OP_MULTIPLY_WAIT || op->kind == GS_OP_CLUSTER) {
                 out->warp_instructions++;
             } else if (gs_walker_accesses(&w, op)) {
                 const gs_template *t = gs_walker_lines(&w, op).template;

@@ -37,6 +37,15 @@ void gs_tb_walk(const gs_sim *sim, u32 kernel, u32 tb, gs_tb_visit visit, void *
     for (u32 warp = 0; warp < w.program->warps; warp++) {
         gs_walker_begin_warp(&w, warp);
         for (const gs_iop *op; (op = gs_walker_next(&w));) {
+            if (gs_walker_moves(op)) {
+                const gs_bulk_rows rows = gs_walker_rows(&w, op);
+                for (u32 i = 0; i < rows.rows; i++) {
+                    for (gs_bulk_part x = gs_bulk_part_first(&rows, i); gs_bulk_part_next(&x);) {
+                        visit(user, op, x.line, x.mask, NULL);
+                    }
+                }
+                continue;
+            }
             if (!gs_walker_accesses(&w, op)) {
                 continue;
             }
@@ -59,7 +68,7 @@ static void collect(void *user, const gs_iop *op, u64 line, u32 mask, const gs_b
     collector *c = user;
     (void)bytes;
     if (c->n < c->room) {
-        c->out[c->n] = line << 4 | mask | (op->kind == GS_OP_LOAD ? 0 : 1ull << 63);
+        c->out[c->n] = line << 4 | mask | (gs_is_load(op) ? 0 : 1ull << 63);
     }
     c->n++;
 }
@@ -83,7 +92,7 @@ static void visit_passed(void *user, const gs_iop *op, u64 line, u32 mask, const
     u32 slice, set, tag;
     gs_line_home(p->sim, line, &slice, &set, &tag);
     gs_passed *s = &p->out[slice];
-    if (op->kind == GS_OP_LOAD) {
+    if (gs_is_load(op)) {
         s->loaded += gs_popcount(mask);
         s->whole |= mask == 15;
     } else {

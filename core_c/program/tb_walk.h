@@ -1,6 +1,7 @@
 /* Runs the program of one TB without timing: visits the ops of its warps and the lines that they touch. */
 #pragma once
 #include "base/state.h"
+#include "program/bulk_box.h"
 #include "program/pattern.h"
 #include "program/sync_ops.h"
 
@@ -11,6 +12,11 @@ typedef void (*gs_tb_visit)(void *user, const gs_iop *op, u64 line, u32 mask, co
 
 /* Calls `visit` for every line that the memory ops of the TB touch, warp by warp in program order. */
 void gs_tb_walk(const gs_sim *sim, u32 kernel, u32 tb, gs_tb_visit visit, void *user);
+
+static inline int gs_is_load(const gs_iop *op)
+{
+    return op->kind == GS_OP_LOAD || op->kind == GS_OP_BULK_LOAD;
+}
 
 /* Where a TB is in its program. One warp runs after the other; loops and tiles are followed. */
 typedef struct gs_walker {
@@ -24,6 +30,7 @@ typedef struct gs_walker {
     u32 x, y, z, warp;
     u32 k[3], pc;
     u64 block; /* the warp's first recorded access */
+    gs_pipeline pipeline;
 } gs_walker;
 
 static inline u32 gs_variant_of(const gs_launch *l, u32 x, u32 y, u32 z)
@@ -51,6 +58,7 @@ static inline void gs_walker_begin_warp(gs_walker *w, u32 warp)
 {
     w->warp = warp;
     memset(w->k, 0, sizeof w->k);
+    memset(&w->pipeline, 0, sizeof w->pipeline);
     w->pc = (w->entries ? w->entries[warp] : w->entry) - w->program->first_op;
     w->block = gs_warp_block(w->sim, w->launch, (u64)w->tb * w->program->warps + warp);
 }
@@ -77,17 +85,35 @@ static inline const gs_iop *gs_walker_next(gs_walker *w)
             gs_walker_take_tile(w, op);
             continue;
         }
+        if (op->kind == GS_OP_TURN) {
+            w->pc = gs_turn(w->launch, w->tb, op->level, op->count, &w->pipeline) ? w->pc + 1 : op->target;
+            continue;
+        }
         if (op->kind != GS_OP_LOOP) {
             w->pc++;
             return op;
         }
-        if (++w->k[op->level] < op->count) {
+        if (++w->k[op->level] < (op->per_warp ? w->pipeline.steps : op->count)) {
             w->pc = op->target;
         } else {
             w->k[op->level] = 0;
             w->pc++;
         }
     }
+}
+
+/* 1: the op moves a box of a tensor */
+static inline int gs_walker_moves(const gs_iop *op)
+{
+    return op->kind == GS_OP_BULK_LOAD || op->kind == GS_OP_BULK_STORE;
+}
+
+/* The rows that it moves. */
+static inline gs_bulk_rows gs_walker_rows(const gs_walker *w, const gs_iop *op)
+{
+    const gs_bulk_box *box = GS_CONST_TABLE(w->sim, gs_bulk_box, at_boxes) + op->pattern;
+    const gs_bulk_place place = gs_bulk_place_of(&w->pipeline, (i64)w->k[op->level] + op->count_plus);
+    return gs_bulk_rows_of(box, w->launch->arg[box->arg], &place);
 }
 
 /* 1: the op accesses memory in this turn of its loop */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mailbox.h"
 #include "scheduler/child_lists.h"
+#include "scheduler/cluster.h"
 #include "scheduler/placement.h"
 #include "scheduler/prologue.h"
 #include "scheduler/scheduler.h"
@@ -269,6 +270,9 @@ static inline int dispatch_from(gs_ctx *ctx, u32 kernel, u64 t, u32 hint)
 {
     gs_sim *sim = ctx->sim;
     u32 rotate = 0, tb = GS_NONE, sm = GS_NONE;
+    if (GS_UNLIKELY(sim->has_clusters) && gs_cluster_tbs(gs_launches(sim) + kernel) > 1) {
+        return gs_cluster_dispatch(ctx, kernel, t);
+    }
     if (sim->order.placement == 2 && gs_kernels(sim)[kernel].per_tb) {
         sm = gs_placement_near_producer(sim, kernel, hint, &rotate, &tb);
     }

@@ -120,6 +120,31 @@ static inline u64 gs_block_issue(gs_subcore *b, const gs_iop *op, u64 start, u64
     return issued;
 }
 
+/* A block of asynchronous multiplies reserves its issue slots and the tensor pipe; the warp goes on when they
+   have issued, and op MULTIPLY_WAIT waits for their end, `chain` after the pipe has done them. */
+static inline void gs_block_run_async(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+{
+    gs_warp *w = &sm->warp[wi];
+    gs_subcore *b = &sm->sub[wi & 3];
+    gs_tb *tb = &sm->tb[w->tb];
+    gs_pipeline *p = &sm->pipeline[wi];
+    u64 start = gs_max(c, b->issue), *work = (u64 *)(void *)&sm->work, end = 0;
+    for (u32 i = 0; i < op->npipes; i++) {
+        u64 e = gs_max(start * 64, b->pipe[op->pipe[i]]) + op->amount[i];
+        b->pipe[op->pipe[i]] = e;
+        work[op->pipe[i]] += op->amount[i];
+        end = gs_max(end, e);
+    }
+    p->done[p->multiplies++ % GS_MULTIPLIES] = (u32)(((end + 63) >> 6) + op->chain);
+    b->issue = start + op->slots;
+    b->last = gs_max(b->last, b->issue);
+    tb->stalls.issued += op->issue;
+    tb->stalls.pipe += b->issue - c - op->issue;
+    sm->work.warp_instructions += op->issue;
+    sm->warp_cycles += b->issue - c;
+    gs_sm_wake(sm, wi, b->issue);
+}
+
 /* A compute block reserves its issue slots, and each pipe for its own count; the warp goes on when the last
    instruction has issued, and its result is there `chain` later. Returns the cycle in which its next block
    may follow before those of older warps, or 0: it must wait, or tensor cores are used, which serve the

@@ -2,6 +2,7 @@
 #include "sm/lsu_replies.h"
 
 #include "base/clock.h"
+#include "sm/bulk_copy.h"
 #include "sm/credits.h"
 #include "sm/l1.h"
 #include "sm/sm.h"
@@ -63,6 +64,10 @@ int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
         *port = taken;
         u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
         const u32 pool = gs_credit_pool(sim, kind == GS_MSG_LOAD, (pay & GS_PAY_ASYNC_COPY) != 0);
+        if (GS_UNLIKELY(GS_PAY_SLOT(pay) == GS_SLOT_BULK)) {
+            gs_bulk_line(ctx, sm, pay, c);
+            continue;
+        }
         if (kind == GS_MSG_LOAD) {
             slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
             if (sim->hold_late) {

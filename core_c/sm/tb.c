@@ -7,6 +7,7 @@
 #include "base/time_series.h"
 #include "program/pattern.h"
 #include "sm/l1.h"
+#include "sm/ring_barrier.h"
 #include "sm/sm.h"
 
 /* Allocates an entry for the stores of a TB that starts. */
@@ -128,6 +129,9 @@ void gs_tb_start(gs_ctx *ctx, gs_sm *sm, gs_deferred_msg s)
         gs_sm_wake(sm, wi, begin);
     }
     sm->warps_born += GS_WARPS;
+    if (GS_UNLIKELY(launch->tiles[0])) {
+        gs_ring_start(sm, at, tb->warps);
+    }
 }
 
 void gs_tb_end(gs_ctx *ctx, gs_sm *sm, u32 at, u64 c)

@@ -4,6 +4,7 @@
 #include "sm/barrier.h"
 #include "sm/compute_block.h"
 #include "sm/lsu.h"
+#include "sm/pipeline.h"
 #include "sm/sm.h"
 #include "sm/tb.h"
 #include "sm/tb_barrier.h"
@@ -161,6 +162,12 @@ static GS_ALWAYS_INLINE void gs_warp_run_block(gs_running *r, const gs_iop *op)
 {
     gs_sm *sm = r->sm;
     const u32 oldest_first = r->sim->oldest_first;
+    if (GS_UNLIKELY(op->async)) {
+        r->w->pc++;
+        gs_block_run_async(sm, r->wi, op, r->c);
+        gs_warp_wake_next_waiter(r);
+        return;
+    }
     if (!(oldest_first ? gs_block_acquire_oldest(sm, r->wi, op, r->c)
                        : gs_block_acquire_greedy(sm, r->wi, op, r->c))) {
         sm->work.ops--;
@@ -223,9 +230,10 @@ static GS_ALWAYS_INLINE int gs_warp_wait_until(const gs_running *r, u64 until, u
     return 1;
 }
 
-static inline void gs_warp_run_loop(gs_warp *w, const gs_iop *op)
+static inline void gs_warp_run_loop(const gs_sm *sm, gs_warp *w, u32 wi, const gs_iop *op)
 {
-    if (++w->k[op->level] < op->count) {
+    const u32 count = GS_UNLIKELY(op->per_warp) ? sm->pipeline[wi].steps : op->count;
+    if (++w->k[op->level] < count) {
         w->pc = op->target;
     } else {
         w->k[op->level] = 0;
@@ -267,8 +275,17 @@ static GS_ALWAYS_INLINE int gs_warp_run_op(gs_running *r, const gs_iop *op)
     case GS_OP_AWAIT:
         return gs_tb_barrier_op(r->sim, sm, r->wi, op, r->c);
     case GS_OP_LOOP:
-        gs_warp_run_loop(w, op);
+        gs_warp_run_loop(sm, w, r->wi, op);
         return 1;
+    case GS_OP_TURN:
+    case GS_OP_ADVANCE:
+    case GS_OP_BULK_LOAD:
+    case GS_OP_BULK_STORE:
+    case GS_OP_RING_WAIT:
+    case GS_OP_RING_ARRIVE:
+    case GS_OP_MULTIPLY_WAIT:
+    case GS_OP_CLUSTER:
+        return gs_pipeline_op(r->ctx, sm, r->wi, op, r->c);
     case GS_OP_DELAY:
         w->pc++;
         r->tb->stalls.scoreboard += op->count;

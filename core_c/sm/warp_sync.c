@@ -9,6 +9,7 @@
 #include "oracle/oracle_log.h"
 #include "program/sync_ops.h"
 #include "sm/barrier.h"
+#include "sm/ring_barrier.h"
 #include "sm/sm.h"
 
 #include <stdio.h>
@@ -254,7 +255,9 @@ void gs_sync_event(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
 {
     u32 slot = GS_PAY_WARP(pay);
     gs_tb *tb = &sm->tb[slot];
-    if (GS_SYNC_WHAT(pay) == GS_SYNC_REFETCH) {
+    if (GS_SYNC_WHAT(pay) == GS_SYNC_RING) {
+        gs_ring_told(ctx->sim, sm, pay, c);
+    } else if (GS_SYNC_WHAT(pay) == GS_SYNC_REFETCH) {
         sm->code_ready = (u32)(c + ctx->sim->order.refetch);
     } else if (GS_SYNC_WHAT(pay) == GS_SYNC_CONDITIONS_MET) {
         tb->flags |= GS_TB_CONDITIONS_MET;

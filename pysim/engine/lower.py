@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.errors import WorkloadError
-from pysim.program.ops import LoweredPrograms, lane_table, sem_table, struct_array
+from pysim.program.ops import LoweredPrograms, box_table, lane_table, sem_table, struct_array
 from pysim.program.recorded_program import RecordedAccesses
 from pysim.program.regions import csr_offsets
 from pysim.program.warp_program import OP
@@ -43,6 +43,7 @@ _TYPES = dict.fromkeys(_NUMBERS, "uint32_t") | {
     "lanes": "gs_lanes",
     "copied": "gs_copy",
     "sequence": "uint64_t",
+    "boxes": "gs_bulk_box",
     "hint_sets": "gs_hint_set",
 }
 
@@ -55,7 +56,7 @@ def _recorded(
     if len(memories) > 1:
         raise WorkloadError("kernels of two traces in one job")
     parts: dict[str, list[NDArray[Any]]] = {
-        name: [tables[name]] for name in ("ops", "patterns", "programs", "lanes", "sems")
+        name: [tables[name]] for name in ("ops", "patterns", "programs", "lanes", "sems", "boxes")
     }
     parts |= {name: [np.zeros(0, np.uint32)] for name in ("entries", "tb_rows", "blocks")}
     held = {name: sum(len(part) for part in every) for name, every in parts.items()}
@@ -70,7 +71,9 @@ def _recorded(
         ops, patterns = made.ops.copy(), made.patterns.copy()
         patterns["shape"] += np.where(patterns["shape"] > 0, held["lanes"], 0).astype(np.uint32)
         posts = np.isin(ops["kind"], (OP["POST"], OP["POLL"]))
-        ops["pattern"] += np.where(posts, held["sems"], held["patterns"]).astype(np.int32)
+        moves = np.isin(ops["kind"], (OP["BULK_LOAD"], OP["BULK_STORE"]))
+        before = np.where(posts, held["sems"], np.where(moves, held["boxes"], held["patterns"]))
+        ops["pattern"] += before.astype(np.int32)
         ops["target"] += held["ops"]
         row = np.zeros(1, tables["programs"].dtype)
         for name in ("warps", "registers", "smem", "args"):
@@ -80,6 +83,7 @@ def _recorded(
         row["first_entry"] = add("entries", (made.entries + held["ops"]).astype(np.uint32).reshape(-1))
         add("programs", row)
         add("sems", sem_table(made.sems))
+        add("boxes", box_table(made.boxes))
         add("lanes", made.lanes)
         add("patterns", patterns)
         add("ops", ops)
@@ -153,6 +157,18 @@ def _flat(
     return np.fromiter(chain.from_iterable(parts), dtype, int(count.sum())), first, count
 
 
+def _tiled(launches: NDArray[np.void], job: Job) -> None:
+    """Fill clusters and tiles of the launches."""
+    launches["cluster"] = 1
+    for index, kernel in enumerate(job.kernels):
+        tiles = kernel.tiles
+        if tiles is not None:
+            launches["cluster"][index] = tiles.cluster
+            launches["tiles"][index] = tiles.count
+            launches["n_fast"][index] = tiles.n_fast
+            launches["steps"][index] = tiles.steps, tiles.last_steps or tiles.steps
+
+
 def _described(launches: NDArray[np.void], job: Job, values: Mapping[str, int]) -> None:
     """Fill arguments, grids, streams and parameters of the launches."""
     for kernel in job.kernels:
@@ -164,6 +180,7 @@ def _described(launches: NDArray[np.void], job: Job, values: Mapping[str, int]) 
     slots = np.arange(len(args)) - np.repeat(first, many)
     launches["arg"][np.repeat(np.arange(len(launches)), many), slots] = args
     launches["grid"] = [kernel.grid for kernel in job.kernels]
+    _tiled(launches, job)
     launches["stream"] = [kernel.stream for kernel in job.kernels]
     lines = np.array([kernel.parameter_lines for kernel in job.kernels], np.int64)
     launches["parameters"] = lines * values["gpu.sm.parameters"]
@@ -246,6 +263,7 @@ def lower(
         "lanes": lane_table(programs.lanes),
         "sems": sem_table(programs.sems),
         "stages": struct_array("gs_stage", programs.stages),
+        "boxes": box_table(programs.boxes),
         "needs": empty if plan is None else plan.posts_needed,
         "programs": struct_array("gs_program", programs.programs),
         "launches": launches,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pysim.errors import ConfigError, DeadlockError, SimError, brief
+from pysim.errors import ConfigError, DeadlockError, SimError, WorkloadError, brief
 
 from .simulation import SLICE_SECONDS
 
@@ -87,6 +87,9 @@ class UserRule:
 
         self.error, self.declined, self.sim = None, "", sim
         self.progress, self.stop, self.asked = progress, stop, perf_counter()
+        for kernel in lowered.launched.kernels:
+            if kernel.tiles is not None and kernel.tiles.cluster != (1, 1):
+                raise WorkloadError(f"kernel {kernel.name}: a rule of yours dispatches TBs, not clusters")
         tbs = sum(kernel.tbs for kernel in lowered.launched.kernels)
         self.ready = np.zeros(tbs, dtype_of("gs_ready_tb"))
         self.free = np.zeros(lowered.values["gpu.sms"], dtype_of("gs_free_sm"))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .footprint import Footprint
     from .host_copy import HostCopy
+    from .tiles import Tiles
     from .warp_program import Program
 
 Mode = Literal["read", "write", "update"]
@@ -152,6 +153,8 @@ class Kernel:
     tensor
         Which instruction the tensor counts of its program are of: ``HMMA.884`` or ``mma.m16n8k16``; "": the
         GPU's own, whichever it is.
+    tiles
+        Its output tiles, if its warps take them in turn; needs compute capability 9.0.
 
     Raises
     ------
@@ -197,6 +200,7 @@ class Kernel:
     parameter_lines: int = 0
     library: str = ""
     tensor: str = ""
+    tiles: Tiles | None = None
 
     def __post_init__(self) -> None:
         """Refuse a grid that no GPU takes, and accesses beside a footprint."""

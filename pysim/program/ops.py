@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .job import Job, Kernel
+    from .tiles import Box
 
 MAX_ARGS = 8
 TENSOR_CORES = 70  # the first SM version that has them
@@ -119,7 +120,8 @@ def _check_copy(pattern: Pattern, op: Op, name: str) -> None:
 class LoweredPrograms:
     """The distinct programs of a job as tables; ``index[k]`` is the program of kernel k.
 
-    ``ops``, ``patterns``, ``sems`` and ``stages`` are shared by all programs and indexed across them.
+    ``ops``, ``patterns``, ``sems``, ``stages`` and ``boxes`` are shared by all programs, which name them by
+    index.
     ``programs``: one row (``gs_program``) a distinct :class:`Program`, which is ``distinct[i]``. Recorded
     programs come after them, one a kernel: program len(programs) + i is ``recorded[i]``.
     """
@@ -129,6 +131,7 @@ class LoweredPrograms:
     lanes: list[tuple[int, ...]] = field(default_factory=list)
     sems: list[Sem] = field(default_factory=list)
     stages: list[dict[str, Any]] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
     programs: list[dict[str, Any]] = field(default_factory=list)
     index: list[int] = field(default_factory=list)
     distinct: list[Program] = field(default_factory=list)
@@ -162,15 +165,17 @@ def add_variant(
     entry = len(made.ops)
     if any(op.kind == OP["COMPUTE"] and op.pipes[PIPE["tensor"]] for op in ops):
         longest = min(longest, tensor)
-    pieces = [split_block(op, longest) if op.kind == OP["COMPUTE"] else [op] for op in ops]
+    # asynchronous multiplies are one block: no warp waits for them to issue
+    split = [op.kind == OP["COMPUTE"] and not op.per_warp for op in ops]
+    pieces = [split_block(op, longest) if cut else [op] for op, cut in zip(ops, split, strict=True)]
     # schemes have replaced the marks that they use by now
     pieces = [[] if op.kind == OP["MARK"] else made_of for op, made_of in zip(ops, pieces, strict=True)]
     starts = np.cumsum([0, *(len(p) for p in pieces)]).tolist()
     for op in (piece for group in pieces for piece in group):
         row: dict[str, Any] = {name: getattr(op, name) for name in _COPIED}
-        row["per_warp"] = 0
+        row["per_warp"] = op.per_warp
         row["pattern"] = 0
-        row["target"] = entry + starts[op.target] if op.kind == OP["LOOP"] else 0
+        row["target"] = entry + starts[op.target] if op.kind in (OP["LOOP"], OP["TURN"]) else 0
         if op.kind in _MEMORY:
             if len(op.patterns) not in (1, program.warps):
                 raise WorkloadError(
@@ -194,6 +199,10 @@ def add_variant(
             if op.sem not in made.sems:
                 made.sems.append(op.sem)
             row["pattern"] = made.sems.index(op.sem)
+        elif op.box is not None:
+            if op.box not in made.boxes:
+                made.boxes.append(op.box)
+            row["pattern"] = made.boxes.index(op.box)
         elif op.stage is not None:
             stage = op.stage
             row["target"] = entry + starts[op.target]
@@ -309,6 +318,12 @@ def struct_array(ctype: str, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.vo
 def lane_table(lanes: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
     """Return lane offsets, 32 a row in bytes, as a table of ``gs_lanes``."""
     return struct_array("gs_lanes", [{"offset": offsets} for offsets in lanes])
+
+
+def box_table(boxes: Sequence[Box]) -> NDArray[np.void]:
+    """Return the boxes of bulk copies as a table of ``gs_bulk_box``."""
+    names = ("arg", "rows", "pitch", "plane", "all_rows", "all_bytes", "row", "col")
+    return struct_array("gs_bulk_box", [{n: getattr(b, n) for n in names} | {"bytes": b.size} for b in boxes])
 
 
 def sem_table(sems: Sequence[Sem]) -> NDArray[np.void]:

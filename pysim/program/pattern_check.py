@@ -16,6 +16,7 @@ from pysim.errors import WorkloadError
 from pysim.isa import OPS
 
 from .access_regions import checked_regions
+from .box_check import check_kernel_boxes
 from .recorded_program import RecordedProgram
 from .warp_program import LEVELS, OP, Op, Pattern
 
@@ -59,7 +60,9 @@ def check_kernel_patterns(where: str, kernel: Kernel, *, every: bool = False) ->
     if isinstance(program, RecordedProgram) and program.op_lists is None:
         return
     tbs = np.arange(kernel.tbs, dtype=np.int64) if every else sample_tbs(kernel.grid)
-    boxes = [(a.mode, _Boxes.of(a.tensor, checked_regions(a, tbs, where))) for a in kernel.accesses]
+    regions = [(a.mode, a.tensor, checked_regions(a, tbs, where)) for a in kernel.accesses]
+    check_kernel_boxes(where, kernel, tbs, regions, every=every)
+    boxes = [(mode, _Boxes.of(tensor, region)) for mode, tensor, region in regions]
     place = _place(kernel, tbs)
     rows = tb_rows(kernel, tbs)
     for row in np.unique(rows).tolist():

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from .tiles import Box
     from .warp_program import Op, Sem
 
 
@@ -31,7 +32,7 @@ class CodeTables:
 
     ``ops`` (gs_op), ``patterns`` (gs_pattern) and ``lanes`` (gs_lanes: 32 offsets in bytes each) are indexed
     from 0. ``entries``: uint32, (rows, warps), the first op of each warp of a row. ``sems``: the semaphores
-    that POST and POLL ops name by index.
+    that POST and POLL ops name by index; ``boxes``: those of bulk copies.
     """
 
     ops: NDArray[Any]
@@ -39,6 +40,7 @@ class CodeTables:
     lanes: NDArray[Any]
     entries: NDArray[Any]
     sems: Sequence[Sem] = ()
+    boxes: Sequence[Box] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from pysim.isa import OPS, UNNEEDED
 from pysim.params import PIPES
 
 if TYPE_CHECKING:
-    pass
+    from .tiles import Box
 
 OP = {name: index for index, (name, _) in enumerate(OPS)}
 PIPE = {name: index for index, (name, _) in enumerate(PIPES)}
@@ -122,7 +122,7 @@ class TensorTile:
 
 @dataclass(frozen=True, slots=True)
 class Sem:
-    """The semaphores that an op polls or posts; fields of ``gs_sem`` (core_c/gs_api.h)."""
+    """The semaphores that an op polls or posts; fields of ``gs_sem`` (core_c/gs_program.h)."""
 
     row: Affine = Affine()
     col: Affine = Affine()
@@ -139,7 +139,7 @@ class Sem:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The tiles of one fused kernel in a persistent kernel; fields of ``gs_stage`` (core_c/gs_api.h).
+    """The tiles of one fused kernel in a persistent kernel; fields of ``gs_stage`` (core_c/gs_program.h).
 
     ``first``, ``end`` and ``entry`` are indices into the op list of the variant.
     """
@@ -152,7 +152,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One op; fields as in ``gs_op`` (core_c/gs_api.h). ``pattern`` is one pattern or one a warp."""
+    """One op; fields as in ``gs_op`` (core_c/gs_program.h). ``pattern`` is one pattern or one a warp."""
 
     kind: int
     slot: int = 0
@@ -173,6 +173,8 @@ class Op:
     tile: TensorTile | None = None
     sem: Sem | None = None
     stage: Stage | None = None
+    box: Box | None = None
+    per_warp: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ def warp_specialized(
             lane_table(made.lanes),
             entries,
             made.sems,
+            made.boxes,
         )
 
     def rewritten(change: Callable[[tuple[Op, ...]], tuple[Op, ...]]) -> RecordedProgram:

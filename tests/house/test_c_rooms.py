@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 CORE = Path(__file__).resolve().parents[2] / "core_c"
-PUBLIC = ("gs_api.h", "gs_convert.h", "gs_trace.h")
+PUBLIC = ("gs_program.h", "gs_api.h", "gs_convert.h", "gs_trace.h")
 # room: the rooms that its files may include, beside itself and the public headers
 ROOMS = {
     "base": (),

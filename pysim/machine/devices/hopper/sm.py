@@ -146,6 +146,38 @@ SM: Rows = (
         " instructions: h200_shared_steps.csv",
     ),
     ("gpu.sm.block_tensor", 8, "choice of the model: longer blocks of mma delay an older warp's too long"),
+    (
+        "gpu.bulk.test",
+        41,
+        "measured, h200_tma_unit.csv: tests of an mbarrier that has completed, one after another",
+    ),
+    (
+        "gpu.bulk.arrive",
+        99,
+        "measured, h200_clusters_sync.csv: a hand-over by mbarrier takes 140 cycles, less gpu.bulk.test",
+    ),
+    (
+        "gpu.bulk.latency",
+        15,
+        "measured, h200_tma_latency.csv: 297 cycles to a row that L2 holds, less gpu.bulk.test and the way",
+    ),
+    (
+        "gpu.bulk.descriptor",
+        105,
+        "measured, h200_tma_latency.csv: 402 cycles where the descriptor is new to the SM, else 297",
+    ),
+    ("gpu.bulk.store_bytes", 32, "measured, h200_tma_store.csv: 4 cycles for each row of 128 B"),
+    ("gpu.bulk.taken", 30, "measured, h200_tma_store.csv: 45 cycles beside those of the rows"),
+    (
+        "gpu.bulk.cluster_latency",
+        90,
+        "measured, h200_clusters_sync.csv: a hand-over to another TB of the cluster takes 230 cycles",
+    ),
+    (
+        "gpu.bulk.cluster_rest",
+        8,
+        "measured, h200_nvjet_counters.csv: 30 clusters of four, 15 of eight and 66 of two fit",
+    ),
     ("gpu.l1.size", 262144, f"{SHEET}: 256 KB of L1 and shared memory an SM"),
     (
         "gpu.l1.reserved",

@@ -1,0 +1,198 @@
+/* Bulk copies: see bulk_copy.h. */
+#include "sm/bulk_copy.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/mailbox.h"
+#include "memory/address_map.h"
+#include "memory/l2_partition.h"
+#include "memory/l2_reply.h"
+#include "oracle/oracle_log.h"
+#include "program/bulk_box.h"
+#include "sm/credits.h"
+#include "sm/ring_barrier.h"
+#include "sm/sm.h"
+
+/* The rows that an op moves. */
+static gs_bulk_rows rows_of(const gs_sim *sim, const gs_sm *sm, u32 wi, const gs_iop *op)
+{
+    const gs_warp *w = &sm->warp[wi];
+    const gs_bulk_box *box = GS_CONST_TABLE(sim, gs_bulk_box, at_boxes) + op->pattern;
+    const gs_bulk_place place = gs_bulk_place_of(&sm->pipeline[wi], (i64)w->k[op->level] + op->count_plus);
+    return gs_bulk_rows_of(box, gs_launches(sim)[sm->tb[w->tb].kernel].arg[box->arg], &place);
+}
+
+static u64 issue(gs_sm *sm, u32 wi, u64 c)
+{
+    gs_subcore *b = &sm->sub[wi & 3];
+    gs_warp *w = &sm->warp[wi];
+    gs_tb *tb = &sm->tb[w->tb];
+    u64 at = gs_max(c, b->single);
+    b->single = at + 1;
+    gs_subcore_steal_slot(b, at);
+    sm->work.warp_instructions++;
+    tb->stalls.issued++;
+    tb->stalls.pipe += at - c;
+    sm->warp_cycles += at + 1 - c;
+    w->pc++;
+    gs_sm_wake(sm, wi, at + 1);
+    return at;
+}
+
+/* When the unit begins with an op's lines: the descriptor of a tensor that is new to the SM is fetched first.
+ */
+static u64 begins(const gs_sim *sim, gs_sm *sm, const gs_tb *tb, u32 arg, u64 at, int load)
+{
+    const gs_gpu_bulk_params *p = &sim->params.gpu_bulk;
+    at += (u64)p->latency;
+    if (sm->bulk_kernel != tb->kernel + 1) {
+        sm->bulk_kernel = tb->kernel + 1;
+        sm->bulk_known = 0;
+    }
+    if (!(sm->bulk_known >> arg & 1)) {
+        sm->bulk_known |= 1u << arg;
+        at += (u64)p->descriptor;
+    }
+    return gs_max(at * 64, sm->bulk_free[load]);
+}
+
+typedef struct moved {
+    u64 free; /* 64ths of a cycle: when the unit is done */
+    u32 lines, sectors;
+} moved;
+
+/* Sends the lines of a copy through the SM's port. The unit takes `line` 64ths of a cycle for a line and
+   `sector` for a sector of it; `load` is a constant at each call. */
+static GS_ALWAYS_INLINE moved move_rows(gs_ctx *ctx, gs_sm *sm, const gs_tb *tb, const gs_bulk_rows *rows,
+                                        u64 free, u64 line, u64 sector, u64 pay, int load)
+{
+    const gs_sim *sim = ctx->sim;
+    const gs_address_map *map = &sim->map;
+    const gs_clock *clock = gs_clock_of(sim, sm);
+    const gs_sender sender = gs_sender_make(ctx, sm->id);
+    const u64 period = clock->period, there = clock->origin + sim->noc, block_lines = map->block_lines;
+    const u16 *hold = sim->port_hold[sm->port_sharers][load];
+    gs_box_row row = ctx->row;
+    gs_block block = {.first = GS_NEVER - block_lines};
+    moved m = {free, 0, 0};
+    u64 port = sm->port_free;
+    for (u32 i = 0; i < rows->rows; i++) {
+        for (gs_bulk_part x = gs_bulk_part_first(rows, i); gs_bulk_part_next(&x);) {
+            if (x.line - block.first >= block_lines) {
+                block = gs_block_of(map, x.line);
+            }
+            u32 slice, set, tag, n = gs_popcount(x.mask);
+            gs_home_in(map, &block, (u32)(x.line - block.first), &slice, &set, &tag);
+            m.free += load ? 0 : sector * n; /* what is stored is read first */
+            u64 leave = gs_max((m.free + 63) >> 6, port), arrive = leave * period + there;
+            m.free += load ? line : 0;
+            port = leave + hold[x.mask];
+            u32 box = slice / GS_GROUP, unit = slice % GS_GROUP;
+            if (GS_UNLIKELY(sim->partition_boxes) && gs_is_across_partitions(sim, sm->id, box)) {
+                tag |= GS_ACROSS;
+                box = load ? gs_opposite_box(sim, box) : box;
+                arrive += load ? 0 : sim->fabric;
+            }
+            gs_send_row(ctx, &sender, &row, sim->sm_boxes + box, arrive,
+                        pay | gs_pay_line(tag, unit * sim->sets + set, x.mask, 0, unit));
+            if (GS_UNLIKELY(sim->oracle)) {
+                gs_oracle_log_l2(ctx, sm, tb, x.line, x.mask, arrive, load ? GS_MSG_LOAD : GS_MSG_STORE, 0);
+            }
+            m.lines++;
+            m.sectors += n;
+        }
+    }
+    ctx->row = row;
+    sm->port_free = port;
+    sm->work.l2_requests += m.lines;
+    return m;
+}
+
+/* The TBs that get the lines; returns the flight's number. */
+static u32 take_flight(gs_sim *sim, gs_sm *sm, u32 tb_slot, u32 ranks, u32 rank, u32 ring)
+{
+    u32 number = sm->flights++ & (GS_FLIGHTS - 1);
+    gs_flight *f = &sm->flight[number];
+    if (f->lines) {
+        gs_fail(sim, GS_ERR_LIMIT, "more than %d bulk copies of an SM are under way", GS_FLIGHTS);
+    }
+    *f = (gs_flight){.sm = {(u16)sm->id}, .slot = {(u8)tb_slot}, .n = 1, .ring = (u8)ring};
+    for (u32 left = ranks & ~(1u << rank); left; left &= left - 1) {
+        const gs_mates *mates = &gs_mates_of(sim, sm->id)[tb_slot];
+        u32 i = gs_ctz(left);
+        f->sm[f->n] = mates->sm[i];
+        f->slot[f->n++] = mates->slot[i];
+    }
+    return number;
+}
+
+void gs_bulk_load(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+{
+    gs_sim *sim = ctx->sim;
+    gs_warp *w = &sm->warp[wi];
+    gs_tb *tb = &sm->tb[w->tb];
+    const gs_launch *l = gs_launches(sim) + tb->kernel;
+    const gs_bulk_box *box = GS_CONST_TABLE(sim, gs_bulk_box, at_boxes) + op->pattern;
+    const gs_bulk_rows rows = rows_of(sim, sm, wi, op);
+    const u32 ring = gs_ring_of(sm, wi, op), rank = tb->tb % gs_cluster_tbs(l),
+              ranks = gs_ring_ranks(l, rank, op->to), flight = take_flight(sim, sm, w->tb, ranks, rank, ring);
+    u64 at = issue(sm, wi, c), free = begins(sim, sm, tb, box->arg, at, 1);
+    const moved m = move_rows(ctx, sm, tb, &rows, free, (u64)sim->params.gpu_bulk.line, 0,
+                              gs_pay_of_flight(sm->id, flight), 1);
+    sm->bulk_free[1] = m.free;
+    sm->flight[flight].lines = (u16)m.lines;
+    sm->bulk_lines += m.lines;
+    if (sm->bulk_lines > GS_BULK_LINES) {
+        gs_fail(sim, GS_ERR_LIMIT, "kernel %u: bulk copies of an SM have more than %d lines on their way",
+                tb->kernel, GS_BULK_LINES);
+    }
+    sm->work.load_sectors += m.sectors;
+    tb->load_sectors += m.sectors;
+    gs_ring_count(sim, sm, w->tb, ring, op->waves, m.lines, at);
+    for (u32 left = ranks & ~(1u << rank); left; left &= left - 1) {
+        gs_ring_tell(ctx, sm, w->tb, gs_ctz(left), ring, op->waves, m.lines,
+                     at + (u64)sim->params.gpu_bulk.cluster_latency);
+    }
+}
+
+void gs_bulk_line(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
+{
+    const gs_sim *sim = ctx->sim;
+    const u32 name = gs_pay_flight(pay), from = name >> GS_FLIGHT_BITS;
+    gs_flight *f = &gs_sms(ctx->sim)[from].flight[name & (GS_FLIGHTS - 1)];
+    u32 i = 0;
+    while (f->sm[i] != sm->id) {
+        i++;
+    }
+    if (i == 0) {
+        f->lines--;
+        sm->bulk_lines--;
+    }
+    if (sim->hold_late) {
+        gs_data_array_fill(sm, (u32)c, 64);
+    }
+    gs_ring_line(sim, sm, f->slot[i], f->ring, c);
+}
+
+void gs_bulk_store(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+{
+    gs_sim *sim = ctx->sim;
+    gs_warp *w = &sm->warp[wi];
+    gs_tb *tb = &sm->tb[w->tb];
+    const gs_bulk_box *box = GS_CONST_TABLE(sim, gs_bulk_box, at_boxes) + op->pattern;
+    const gs_bulk_rows rows = rows_of(sim, sm, wi, op);
+    gs_store_owner *o = &sm->owner[tb->owner];
+    u64 at = issue(sm, wi, c), free = begins(sim, sm, tb, box->arg, at, 0);
+    const u64 each = 32ull * 64 / (u64)sim->params.gpu_bulk.store_bytes;
+    const u64 pay = gs_pay_op(wi, 0, GS_MSG_STORE, sm->id % GS_GROUP) | (u64)tb->owner << 45;
+    const moved m = move_rows(ctx, sm, tb, &rows, free, 0, each, pay, 0);
+    sm->bulk_free[0] = m.free;
+    sm->copy_left[wi] = (u32)((m.free + 63) >> 6) + (u32)sim->params.gpu_bulk.taken;
+    w->slot[0].count = (u16)(w->slot[0].count + m.lines);
+    sm->acquired[gs_credit_pool(sim, 0, 0)] += m.lines;
+    sm->work.store_sectors += m.sectors;
+    tb->store_sectors += m.sectors;
+    o->unacknowledged += m.lines;
+    o->leaves_sm = gs_max32(
+        o->leaves_sm, (u32)(gs_max(sm->port_free, (m.free + 63) >> 6) + (u64)sim->params.gpu_noc.latency));
+}

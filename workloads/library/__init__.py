@@ -1,0 +1,1 @@
+"""Kernels that vendors' libraries launch."""

@@ -1,0 +1,350 @@
+"""GEMMs as libraries write them for Hopper: warps that load tiles, and warp groups that multiply them.
+
+384 threads. A producer warp loads the operands' tiles of each k-step with bulk copies (TMA), whose lines go
+to all thread blocks (TBs) of the cluster that need them. Two consumer warp groups multiply (``wgmma``), from
+shared memory. A ring of stages lies between; mbarriers say when a stage is full and when it is empty. The
+groups take turns with whole tiles, or share each tile (``split``). A tile's results go through shared memory
+to a bulk store, a chunk at a time.
+
+An m64 x n multiply with k of 32 B takes max(n / 2, 16 + n / 4) cycles of an SM's tensor cores. Its results
+are there 60 + n / 2 cycles after it began (measured, h200_wgmma.csv). That a group has room for 8 KiB of
+results follows from the shared memory that the library's kernels ask for beside their stages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Access, Kernel, Memory, Tensor
+from pysim.program.pipelined_code import SAME_M, SAME_N, PipelinedCode, Ring
+from pysim.program.tiles import Box, Tiles
+from pysim.program.warp_specialized import warp_specialized
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pysim.program.warp_program import Op
+
+Split = Literal["none", "m", "n"]
+Terms = tuple[int, int, int, int, int, int, int]
+STEP = 128  # bytes of k that a k-step takes of each row
+STAGES = 16  # at most
+FULL, EMPTY = 0, STAGES  # ring barriers: the first of full, and of empty stages
+CHUNK, CHUNK_ROWS = 128, 64  # bytes of a row of results in shared memory, and rows
+ISSUE = 7  # issue slots of a multiply: h200_wgmma.csv, 29 cycles for four
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the code of a family of kernels costs besides its waits, cycles.
+
+    ``begin``: from a TB's start to the barrier before its first load; ``begin_cluster``: more in a cluster;
+    ``step``: a consumer warp's instructions of a k-step; ``chunk``: to convert a chunk of results and hand it
+    over, beside the traffic.
+    """
+
+    begin: int
+    begin_cluster: int
+    step: int
+    chunk: int
+
+
+NVJET = Cost(begin=450, begin_cluster=300, step=140, chunk=200)
+
+
+@dataclass(frozen=True)
+class HopperGemm:
+    """C[m, n] = A[m, k] B[k, n] in BLAS terms, and the kernel that computes it.
+
+    ``tile``: rows in m and columns in n; ``split``: what of a tile the two consumer groups share. ``tbs``: of
+    the grid, fewer than tiles if they are taken in turn. ``split_k``: parts of k, each with a C of its own.
+    ``item``: bytes of an element of A and B; ``out``: of C. ``trans_a``: A is contiguous in k, else in m;
+    ``trans_b``: B is contiguous in n, else in k.
+    """
+
+    m: int
+    n: int
+    k: int
+    tile: tuple[int, int]
+    stages: int
+    cluster: tuple[int, int]
+    tbs: int
+    split: Split = "none"
+    n_fast: bool = False
+    split_k: int = 1
+    item: int = 2
+    out: int = 2
+    smem: int = 0
+    registers: int = 168
+    trans_a: bool = True
+    trans_b: bool = False
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """Tiles in m and in n."""
+        return -(-self.m // self.tile[0]), -(-self.n // self.tile[1])
+
+    @property
+    def steps(self) -> int:
+        """K-steps of a tile; with ``split_k`` of each part but the last."""
+        return -(-self._all_steps // self.split_k)
+
+    @property
+    def last_steps(self) -> int:
+        """K-steps of the last part."""
+        return max(1, self._all_steps - (self.split_k - 1) * self.steps)
+
+    @property
+    def _all_steps(self) -> int:
+        return -(-self.k * self.item // STEP)
+
+    @property
+    def schedule(self) -> Tiles:
+        """How the tiles are dealt to TBs."""
+        count = (*self.tiles, self.split_k)
+        return Tiles(count, self.steps, self.last_steps, self.cluster, self.n_fast)
+
+    @property
+    def turns(self) -> int:
+        """Tiles that a TB takes, one after another, at most."""
+        return self.schedule.turns(self.tbs)
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """What of a tile lies along the multiply's m64, and along its n."""
+        tm, tn = self.tile
+        return (tm, tn) if tm % 64 == 0 else (tn, tm)
+
+
+def multiply_cycles(n: int) -> float:
+    """Cycles of an SM's tensor cores that an m64 x n multiply takes, k of 32 B, operands in shared memory."""
+    return max(n / 2, 16 + n / 4)
+
+
+def step_work(gemm: HopperGemm) -> tuple[float, int, int]:
+    """Return a consumer warp's k-step: cycles of the tensor pipe, multiplies, and latency behind the pipe."""
+    high, wide = gemm.sides
+    if gemm.split == ("m" if gemm.sides == gemm.tile else "n"):
+        high //= 2
+    elif gemm.split != "none":
+        wide //= 2
+    rows, pieces = -(-high // 64), -(-wide // 256)
+    n = wide // pieces
+    count = 4 * rows * pieces
+    return count * multiply_cycles(n), count, round(60 + n / 2 - multiply_cycles(n))
+
+
+def _terms(of: dict[int, int]) -> Terms:
+    """Return the terms of a box's first row or byte: 0: one; 1, 2, 3: x, y, z; 4, 5: m, n; 6: the step."""
+    one, x, y, z, m, n, step = (of.get(i, 0) for i in range(7))
+    return one, x, y, z, m, n, step
+
+
+def _operand(gemm: HopperGemm, arg: int, rows: int, shared_by: int, along_k: bool) -> Box:
+    """Return the box of operand ``arg`` that a TB loads of a k-step: its share of the tile's rows."""
+    tile = gemm.tile[arg]
+    part = max(1, tile // shared_by)
+    if along_k:
+        pitch = gemm.k * gemm.item
+        row, col = {1 + arg: tile, 5 - arg: part}, {3: gemm.steps * STEP, 6: STEP}
+        return Box(arg, part, STEP, pitch, rows, pitch, _terms(row), _terms(col))
+    pitch, deep = rows * gemm.item, STEP // gemm.item
+    row, col = {3: gemm.steps * deep, 6: deep}, {1 + arg: tile * gemm.item, 5 - arg: part * gemm.item}
+    return Box(arg, deep, part * gemm.item, pitch, gemm.k, pitch, _terms(row), _terms(col))
+
+
+def _boxes(gemm: HopperGemm) -> tuple[Box, Box, Box]:
+    """Return the boxes of A and B that a TB loads of a k-step, and of its tile of C."""
+    (tm, tn), (cm, cn) = gemm.tile, gemm.cluster
+    a = _operand(gemm, 0, gemm.m, cn, gemm.trans_a)
+    b = _operand(gemm, 1, gemm.n, cm, not gemm.trans_b)
+    wide, pitch = tm * gemm.out, gemm.m * gemm.out
+    plane = gemm.n * pitch if gemm.split_k > 1 else 0
+    return a, b, Box(2, tn, wide, pitch, gemm.n, pitch, _terms({2: tn}), _terms({1: wide}), plane)
+
+
+def _rings(gemm: HopperGemm) -> tuple[Ring, Ring]:
+    """Return the rings of full and of empty stages."""
+    cm, cn = gemm.cluster
+    groups = 1 if gemm.split == "none" else 2  # consumer groups that read a stage
+    return Ring(FULL, gemm.stages, cm + cn), Ring(EMPTY, gemm.stages, (cm + cn - 1) * groups)
+
+
+def _shared(gemm: HopperGemm) -> tuple[int, int]:
+    """Return which TBs of the cluster get a TB's share of A, and of B."""
+    cm, cn = gemm.cluster
+    return (SAME_M if cn > 1 else 0), (SAME_N if cm > 1 else 0)
+
+
+def _begin(gemm: HopperGemm, cost: Cost) -> PipelinedCode:
+    code = PipelinedCode()
+    code.compute(int=20, chain=0)
+    code.delay(cost.begin)
+    code.barrier()
+    if gemm.cluster != (1, 1):
+        code.delay(cost.begin_cluster)
+        code.cluster_barrier()
+    return code
+
+
+def _producer(gemm: HopperGemm, cost: Cost) -> tuple[Op, ...]:
+    full, empty = _rings(gemm)
+    a, b, _ = _boxes(gemm)
+    code = _begin(gemm, cost)
+    tile = code.turn_begin()
+    step = code.steps_begin()
+    code.ring_wait(empty, emptied=True)
+    for box, to in zip((a, b), _shared(gemm), strict=True):
+        code.bulk_load(full, box, to=to)
+    code.advance()
+    code.steps_end(step)
+    code.turn_end(tile)
+    # other TBs of the cluster may still arrive at this one's barriers
+    code.ring_wait(empty, emptied=True, ahead=gemm.stages - 1)
+    code.exit()
+    return tuple(code.ops)
+
+
+def _consumer(gemm: HopperGemm, cost: Cost, group: int, leads: bool) -> tuple[Op, ...]:
+    """Return the code of a warp of a consumer group; one of each group ``leads``."""
+    full, empty = _rings(gemm)
+    cycles, count, latency = step_work(gemm)
+    in_turn, to = gemm.split == "none", sum(_shared(gemm))
+    code = _begin(gemm, cost)
+    tile = code.turn_begin(start=group if in_turn else 0, step=2 if in_turn else 1)
+    if in_turn and group:
+        code.skip_tile()  # the one before is the other group's
+    step = code.steps_begin()
+    code.ring_wait(full)
+    code.multiply(cycles=cycles, count=count, latency=latency, issue=ISSUE)
+    code.delay(max(1, cost.step - ISSUE * count))
+    code.multiply_wait(1)
+    if leads:
+        code.ring_arrive(empty, to=to, behind=1, not_first=True)
+    code.advance()
+    code.steps_end(step)
+    code.multiply_wait(0)
+    if leads:
+        code.ring_arrive(empty, to=to, behind=1)
+    _results(code, gemm, cost, group, leads)
+    if in_turn and not group:
+        code.skip_tile()
+    code.turn_end(tile)
+    if leads:
+        code.wait_operands_read()
+    code.exit()
+    return tuple(code.ops)
+
+
+def _chunks(gemm: HopperGemm, group: int) -> list[tuple[int, int, int, int]]:
+    """Return (first m, m, first n, n) of what a consumer group stores of a tile, one after another."""
+    tm, tn = gemm.tile
+    m0, m1, n0, n1 = 0, tm, 0, tn
+    if gemm.split == "m":
+        m0, m1 = group * tm // 2, (group + 1) * tm // 2
+    if gemm.split == "n":
+        n0, n1 = group * tn // 2, (group + 1) * tn // 2
+    wide = CHUNK // gemm.out
+    return [
+        (i, min(wide, m1 - i), j, min(CHUNK_ROWS, n1 - j))
+        for j in range(n0, n1, CHUNK_ROWS)
+        for i in range(m0, m1, wide)
+    ]
+
+
+def _results(code: PipelinedCode, gemm: HopperGemm, cost: Cost, group: int, leads: bool) -> None:
+    """Add the ops that convert a tile, write it to shared memory and store it, chunk by chunk."""
+    c = _boxes(gemm)[2]
+    for m, wide, n, rows in _chunks(gemm, group):
+        if leads:
+            code.wait_operands_read()  # the chunk before has left shared memory
+        code.named_barrier(1 + group, 4)
+        code.delay(cost.chunk)
+        values = max(1, wide * rows // 128)  # of a thread
+        waves = max(1, wide * rows * gemm.out // 512)  # of a warp
+        code.compute(int=max(1, values // 2 + values // 4), smem=waves, smem_ops=1, chain=0)
+        code.named_barrier(1 + group, 4)
+        if leads:
+            row, col = (n, *c.row[1:]), (m * gemm.out, *c.col[1:])
+            code.bulk_store(replace(c, rows=rows, size=wide * gemm.out, row=row, col=col))
+
+
+def hopper_gemm(
+    gemm: HopperGemm,
+    memory: Memory,
+    operands: tuple[Tensor, Tensor] | None = None,
+    cost: Cost = NVJET,
+) -> tuple[Kernel, Tensor]:
+    """Return the kernel and its C, [split_k *] n x m (C is contiguous in m).
+
+    ``operands``: A as m x k, or k x m, and B as n x k, or k x n, by what is contiguous; None: new tensors.
+    Raises WorkloadError for stages, clusters or grids that no such kernel has.
+    """
+    cm, cn = gemm.cluster
+    size = cm * cn
+    if not (2 <= gemm.stages <= STAGES and 1 <= size <= 8 and gemm.tbs % size == 0 and gemm.tbs > 0):
+        raise WorkloadError(
+            f"Hopper GEMM: {gemm.stages} stages (2 to {STAGES}), clusters of {cm} x {cn} TBs (at most 8), "
+            f"{gemm.tbs} TBs"
+        )
+    if gemm.turns > 65535 or gemm.steps > 65535:
+        raise WorkloadError(f"Hopper GEMM: {gemm.turns} tiles a TB of {gemm.steps} k-steps: at most 65535")
+    shapes = [(gemm.m, gemm.k), (gemm.n, gemm.k)]
+    along_k = gemm.trans_a, not gemm.trans_b
+    shapes = [shape if own else shape[::-1] for shape, own in zip(shapes, along_k, strict=True)]
+    if operands is None:
+        operands = memory.tensor("A", *shapes[0], gemm.item), memory.tensor("B", *shapes[1], gemm.item)
+    a, b = operands
+    c = memory.tensor("C", gemm.n * gemm.split_k, gemm.m, gemm.out)
+    idle = _begin(gemm, cost)
+    idle.exit()
+    row = [_producer(gemm, cost), *[tuple(idle.ops)] * 3]
+    row += [_consumer(gemm, cost, group, warp == 0) for group in range(2) for warp in range(4)]
+    program = warp_specialized(
+        "hopper_gemm", [tuple(row)], None, registers=gemm.registers, smem=gemm.smem, args=3
+    )
+    accesses = _accesses(gemm, a, b, c)
+    return Kernel(
+        "hopper_gemm", program, (size, gemm.tbs // size, 1), (a, b, c), accesses, tiles=gemm.schedule
+    ), c
+
+
+def _accesses(gemm: HopperGemm, a: Tensor, b: Tensor, c: Tensor) -> tuple[Access, ...]:
+    """Return what TBs read and write, a turn at a time: a TB takes a tile in each."""
+    made: list[Access] = []
+    for turn in range(gemm.turns):
+        made += [
+            Access(a, "read", partial(_region, gemm, turn, "a")),
+            Access(b, "read", partial(_region, gemm, turn, "b")),
+            Access(c, "write", partial(_region, gemm, turn, "c")),
+        ]
+    return tuple(made)
+
+
+def _region(gemm: HopperGemm, turn: int, what: str, tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rectangle of a tensor that each TB uses in a turn.
+
+    A TB whose tile lies behind the last still loads its share of what its cluster needs.
+    """
+    tile, (mt, nt) = gemm.schedule.of(tbs, gemm.tbs, turn), gemm.tiles
+    (tm, tn), deep = gemm.tile, gemm.steps * (STEP // gemm.item)
+    m = tile.x * tm, np.minimum((tile.x + 1) * tm, gemm.m)
+    n = tile.y * tn, np.minimum((tile.y + 1) * tn, gemm.n)
+    k = tile.z * deep, np.minimum((tile.z + 1) * deep, gemm.k)
+    if what == "a":
+        there, (rows, cols) = tile.x < mt, (m, k) if gemm.trans_a else (k, m)
+    elif what == "b":
+        there, (rows, cols) = tile.y < nt, (k, n) if gemm.trans_b else (n, k)
+    else:
+        there, rows, cols = (
+            (tile.x < mt) & (tile.y < nt),
+            (n[0] + tile.z * gemm.n, n[1] + tile.z * gemm.n),
+            m,
+        )
+    there &= tile.there
+    return np.stack([np.where(there, side, 0) for side in (*rows, *cols)], 1)

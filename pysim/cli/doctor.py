@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from .entry import EXIT_ERROR
+from .exit_codes import EXIT_ERROR
 from .health import Finding, examine
 from .parser import Parser
 from .subcommand import Subcommand

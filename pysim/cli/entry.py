@@ -1,6 +1,6 @@
 """Runs the ``main`` of a script: an error that a user can cause is one line on stderr, not a traceback.
 
-Exit codes, which docs/scripts.md lists: EXIT_USAGE if what the user typed, or a file that it names, is wrong;
+Exit codes (``exit_codes.py``): EXIT_USAGE if what the user typed, or a file that it names, is wrong;
 EXIT_ERROR if it could not be done.
 
 This module imports little, so that a script can enter :func:`run_script` before its slow imports.
@@ -18,15 +18,10 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from pysim.errors import ConfigError, InputError, InternalError, OutputError, SimError, TimeUp, WorkloadError
 
+from .exit_codes import EXIT_ERROR, EXIT_INTERRUPT, EXIT_PIPE, EXIT_TERMINATED, EXIT_TIME, EXIT_USAGE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-EXIT_ERROR = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPT = 128 + signal.SIGINT
-EXIT_PIPE = 128 + 13  # SIGPIPE, which not every system names
-EXIT_TERMINATED = 128 + signal.SIGTERM
-EXIT_TIME = 75  # EX_TEMPFAIL of sysexits.h: call again
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from pysim.units import suggest
 
-from .entry import EXIT_USAGE
+from .exit_codes import EXIT_USAGE
 
 
 class _HelpFormatter(argparse.HelpFormatter):

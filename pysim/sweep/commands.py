@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pysim.cli.entry import EXIT_ERROR
+from pysim.cli.exit_codes import EXIT_ERROR
 from pysim.cli.options import OPTIONS, Options, duration, make_parser, name_list, positive_int, size_option
 from pysim.cli.parser import Parser
 from pysim.cli.subcommand import Subcommand
@@ -254,6 +254,9 @@ def collect(words: list[str]) -> None:
     from pysim import stats
     from pysim.program.memory_budget import limit
 
+    from .folder import SweepFolder
+
+    _ = SweepFolder(args.folder).plan  # a folder without a sweep is wrong input
     runs = stats.collect(
         args.folder,
         args.out,

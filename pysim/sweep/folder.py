@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pysim.errors import ConfigError, OutputError, WorkloadError, brief
+from pysim.errors import ConfigError, InputError, OutputError, WorkloadError, brief
 from pysim.machine.device_file import toml_of
 from pysim.machine.devices import DEVICES, device
 from pysim.results.digests import results_digest
@@ -108,20 +108,20 @@ class SweepFolder:
 
     @cached_property
     def plan(self) -> Plan:
-        """Return what is planned; WorkloadError if the folder holds no sweep, or a damaged one."""
+        """Return what is planned; InputError if the folder holds no sweep, or a damaged one."""
         file = self.path / PLAN
         try:
             if file.stat().st_size > MOST_PLAN_BYTES:
-                raise WorkloadError(f"{file}: more than {MOST_PLAN_BYTES >> 20} MiB")
+                raise InputError(f"more than {MOST_PLAN_BYTES >> 20} MiB")
             return Plan.from_dict(json.loads(file.read_text(encoding="utf-8")))
         except FileNotFoundError:
-            raise WorkloadError(f"{self.path} holds no sweep: there is no {PLAN}") from None
+            raise InputError(f"{self.path} holds no sweep: there is no {PLAN}") from None
         except OSError as error:
-            raise WorkloadError(f"{file}: cannot be read: {error.strerror}") from None
+            raise InputError(f"{file}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise WorkloadError(f"{file} is damaged: {brief(str(error))}") from None
+            raise InputError(f"{file} is damaged: {brief(str(error))}") from None
         except WorkloadError as error:
-            raise WorkloadError(f"{file}: {error}") from None
+            raise InputError(f"{file}: {error}") from None
 
     def prepare(self, workload: str, keys: tuple[str, ...], points: Sequence[Point]) -> Plan:
         """Plan a sweep in the folder: what is done stays and is not simulated again.

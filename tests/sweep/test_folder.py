@@ -271,7 +271,7 @@ def test_a_damaged_plan_is_refused(tmp_path, text, words):
     with pytest.raises(WorkloadError, match=words):
         SweepFolder(folder.path).status()
     status, _, err = ran("status", folder.path)
-    assert status == 1
+    assert status == 2
     assert err.count("\n") == 1
 
 
@@ -297,7 +297,7 @@ def test_a_gpu_never_leaves_the_folder(tmp_path, gpu):
 
 def test_a_folder_without_a_sweep(tmp_path):
     status, _, err = ran("status", tmp_path)
-    assert (status, err.strip()) == (1, f"error: {tmp_path} holds no sweep: there is no sweep.json")
+    assert (status, err.strip()) == (2, f"error: {tmp_path} holds no sweep: there is no sweep.json")
     with pytest.raises(stats.StoreError, match="no sweep"):
         stats.load(tmp_path)
 

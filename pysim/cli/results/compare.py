@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from pysim.cli.entry import EXIT_ERROR, EXIT_USAGE, lose_output
+from pysim.cli.entry import lose_output
+from pysim.cli.exit_codes import EXIT_ERROR, EXIT_USAGE
 from pysim.cli.options import positive_int
 from pysim.cli.parser import Parser
 from pysim.cli.subcommand import Subcommand

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pysim.cli.entry import EXIT_ERROR, EXIT_INTERRUPT, EXIT_TERMINATED, EXIT_USAGE
+from pysim.cli.exit_codes import EXIT_ERROR, EXIT_INTERRUPT, EXIT_TERMINATED, EXIT_USAGE
 from pysim.cli.options import machine_threads
 from pysim.errors import WorkloadError
 from pysim.program.memory_budget import limit

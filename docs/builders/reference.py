@@ -16,6 +16,7 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from pysim.cli import command
+from pysim.cli.commands import COMMANDS
 from pysim.cli.exit_codes import EXIT_CODES
 from pysim.counters import GROUPS
 from pysim.machine.config import Config
@@ -175,8 +176,7 @@ def _help(*words: str) -> str:
 
 def commands() -> str:
     """Return the page of the commands with their options."""
-    known = {**command.OTHERS, **command.COMMANDS}
-    parts = [f"## pysim {name}\n\n{_code(_help(name))}" for name in known]
+    parts = [f"## pysim {name}\n\n{_code(_help(name))}" for name in COMMANDS]
     rows = [(f"{number}", meaning) for number, meaning in EXIT_CODES.items()]
     codes = f"## Exit codes\n\n{_table(('code', 'meaning'), rows)}"
     said = "What `pysim help COMMAND` prints. Scripts and commands have the same [exit codes](#exit-codes)."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 
 from pysim.errors import ConfigError
 from pysim.units import suggest
@@ -30,3 +31,13 @@ def check_tables(names: tuple[str, ...] | None) -> None:
         if name not in known:
             hint = suggest(name, known) or f": there are {', '.join(known)}"
             raise ConfigError(f"no table {name!r}{hint}")
+
+
+def chosen_tables(names: tuple[str, ...], known: Collection[str], path: Path) -> tuple[str, ...]:
+    """Return the names of ``--tables``, none for ``all``; ConfigError for a table that ``path`` has not."""
+    chosen = () if names == ("all",) else names
+    for name in chosen:
+        if name not in known:
+            hint = suggest(name, known) or f": there are {', '.join(sorted(known))}"
+            raise ConfigError(f"--tables: {path} has no table {name!r}{hint}")
+    return chosen

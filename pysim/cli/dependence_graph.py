@@ -23,7 +23,7 @@ def _job_of_operand(args: argparse.Namespace) -> tuple[Job, bool]:
     from .entry import reading_input
     from .job_source import job_of_result, job_of_trace
 
-    text, path = args.name, Path(args.name)
+    text, path = args.workload, Path(args.workload)
     recorded = path.suffix == ".h5" or (
         text.partition(":")[0] not in WORKLOADS and (path.exists() or "/" in text.partition(":")[0])
     )
@@ -58,20 +58,18 @@ def dependences(args: argparse.Namespace) -> None:
         ".dot": lambda drawn: to_dot(drawn).encode(),
         ".png": lambda drawn: to_png([drawn]),
     }
-    target, picture = (None if name is None else Path(name) for name in (args.output, args.picture))
+    target, picture = args.out, args.picture
     if picture is not None and picture.suffix not in drawers:
         raise ConfigError(f"--picture: {picture}: the name must end in .svg, .dot or .png")
     if picture is not None and not picture.parent.is_dir():
         raise ConfigError(f"--picture: {picture.parent} is no folder")
-    if target is not None and target.suffix != ".h5":
-        raise ConfigError(f"--output: {target}: the name of a result file ends in .h5")
     if picture is not None and picture.exists() and not args.force:
         raise OutputError(f"{picture} is there already: --force replaces it")
     chosen = {"kernels": [list(r) for r in args.kernels]} if args.kernels else {}
     configuration = {
         "command": "dependences",
         "version": f"{__version__}+{source_digest()}",
-        "name": args.name,
+        "name": args.workload,
         "granularity": args.granularity,
         "rename": args.rename,
         **({"gpu": args.gpu} if args.gpu else {}),
@@ -81,7 +79,9 @@ def dependences(args: argparse.Namespace) -> None:
         stats.check_writable(target, args.force, configuration)
     job, is_renamed = _job_of_operand(args)
     if args.kernels and not any(kernel.footprint for kernel in job.kernels):
-        raise ConfigError(f"--kernels: {args.name} is no trace; --window chooses the kernels of a picture")
+        raise ConfigError(
+            f"--kernels: {args.workload} is no trace; --window chooses the kernels of a picture"
+        )
     if args.rename and not is_renamed:
         job, is_renamed = renamed(job), True
     study = GraphTables(job, args.granularity, is_renamed)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from .exit_codes import EXIT_ERROR
 from .health import Finding, examine
-from .parser import Parser
-from .subcommand import Subcommand
-
-DOC = "Check Python, the compiled core, libraries, memory, disk and Slurm, and say what to do."
 
 
 def _lines(findings: Sequence[Finding]) -> list[str]:
@@ -25,14 +22,8 @@ def _lines(findings: Sequence[Finding]) -> list[str]:
     return [*lines, "", f"not ready: {', '.join(bad)}" if bad else "ready"]
 
 
-def doctor(words: list[str]) -> int:
-    """Print what is there and what is not; the exit status is 1 if something needed does not work."""
-    parser = Parser(
-        prog="pysim doctor",
-        description=f"{DOC} Exit status 0: all that is needed works; what is marked optional may be missing.",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    args = parser.parse_args(words)
+def doctor(args: argparse.Namespace) -> int:
+    """Print what is there and what is not; the exit code is 1 if something needed does not work."""
     findings = examine()
     ready = not any(each.bad for each in findings)
     if args.json:
@@ -40,6 +31,3 @@ def doctor(words: list[str]) -> int:
     else:
         print("\n".join(_lines(findings)))
     return 0 if ready else EXIT_ERROR
-
-
-DOCTOR = Subcommand("doctor", doctor, DOC, ())

@@ -33,13 +33,13 @@ def check(args: argparse.Namespace) -> None:
     from pysim.program.pattern_check import check_patterns
     from pysim.workloads.registry import make
 
-    path = Path(args.name)
+    path = Path(args.workload)
     if path.suffix == ".py":
         if not path.is_file():
             raise InputError(f"{path}: no such file")
         job = _job_of_file(path)
     else:
-        job = make(args.name, args.gpu)
+        job = make(args.workload, args.gpu)
     check_job(job)
     count = check_patterns(job, every=True)
     if races := dependences(job).races:

@@ -165,12 +165,20 @@ def timer(text: str) -> float | None:
     return None if text == "off" else duration(text)
 
 
-PICTURES = ("auto", "yes", "no")
+def index_range(text: str) -> tuple[int, int]:
+    """Option type: ``FIRST:LAST``, from 0 on, last included."""
+    first, colon, last = text.partition(":")
+    if not colon:
+        raise argparse.ArgumentTypeError(f"must be FIRST:LAST, not {text!r}")
+    made = natural_int(first), natural_int(last)
+    if made[0] > made[1]:
+        raise argparse.ArgumentTypeError(f"{text} is an empty range")
+    return made
 
 
-def picture(text: str) -> str:
-    """Option type: whether to draw a picture."""
-    if text not in PICTURES:
-        hint = suggest(text, PICTURES) or f": must be one of {', '.join(PICTURES)}"
-        raise argparse.ArgumentTypeError(f"unknown value {text!r}{hint}")
-    return text
+def shard(text: str) -> tuple[int, int]:
+    """Option type: ``I/N``, share I of N, from 0 on."""
+    number, slash, of = text.partition("/")
+    if not slash or not number.isdecimal() or not of.isdecimal() or len(text) > 20:
+        raise argparse.ArgumentTypeError(f"must be I/N, such as 0/4, not {text!r}")
+    return int(number), int(of)

@@ -1,4 +1,4 @@
-"""The command-line options that all scripts share, one row each."""
+"""The options that scripts and commands share, one row each, and the types of all options."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pysim.errors import InternalError
-from pysim.machine.config import Config
-from pysim.machine.devices import device
 from pysim.machine.mechanisms import without
 from pysim.units import Value, suggest
 
+from .checks import choice
 from .option_types import (
     counts,
     duration,
@@ -25,7 +24,6 @@ from .option_types import (
     names_of,
     natural_int,
     number_ranges,
-    picture,
     positive_int,
     replay,
     sample,
@@ -38,13 +36,19 @@ from .option_types import (
 )
 from .parser import Parser
 
+if TYPE_CHECKING:
+    from pysim.machine.config import Config
+
 # the types that scripts and commands use are known by this module's name, too
 __all__ = [
     "CHECKPOINTS",
     "OPTIONS",
+    "SHARED",
     "SINGLE_RUN",
     "Option",
     "Options",
+    "add_option",
+    "add_shared",
     "counts",
     "duration",
     "machine_threads",
@@ -60,7 +64,11 @@ __all__ = [
 
 
 class Option(NamedTuple):
-    """One shared option. ``kind`` None: a flag without a value."""
+    """One option. ``kind`` None: a flag without a value.
+
+    ``repeats``: it may be given again; ``words``: the values that it takes, or the name of the ``pysim``
+    command that lists them, which shell completion offers; ``more``: further arguments of ``add_argument``.
+    """
 
     name: str
     metavar: str
@@ -68,16 +76,33 @@ class Option(NamedTuple):
     default: object
     doc: str
     repeats: bool = False
+    words: tuple[str, ...] | str = ()
+    more: Mapping[str, Any] = {}
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """How it is written on a command line."""
+        return ("-o", "--out") if self.name == "out" else (f"--{self.name}",)
+
+
+_PICTURES = ("auto", "yes", "no")
 
 OPTIONS: tuple[Option, ...] = (
-    Option("gpu", "NAME", str, "titan_v", "GPU to simulate: a name of `pysim devices` or a FILE.toml"),
+    Option(
+        "gpu",
+        "NAME",
+        str,
+        "titan_v",
+        "GPU to simulate: a name of `pysim devices` or a FILE.toml",
+        words="devices",
+    ),
     Option(
         "schemes",
         "LIST",
         name_list,
         ("stream",),
         "schemes of `pysim schemes` to compare: name:option+option,name,...",
+        words="schemes",
     ),
     Option(
         "threads", "N", positive_int, None, "threads of the simulator (default: all cores of this process)"
@@ -90,9 +115,24 @@ OPTIONS: tuple[Option, ...] = (
         (),
         "set a parameter of `pysim parameters`, such as gpu.l2.size=3MiB; repeatable",
         True,
+        "parameters",
     ),
-    Option("without", "LIST", mechanisms, (), "switch modelled mechanisms off: names of `pysim mechanisms`"),
-    Option("tables", "LIST", table_list, None, "tables to write: all, none or names of `pysim tables`"),
+    Option(
+        "without",
+        "LIST",
+        mechanisms,
+        (),
+        "switch modelled mechanisms off: names of `pysim mechanisms`",
+        words="mechanisms",
+    ),
+    Option(
+        "tables",
+        "LIST",
+        table_list,
+        None,
+        "tables to write: all, none or names of `pysim tables`",
+        words="tables",
+    ),
     Option(
         "sample-us",
         "US",
@@ -108,20 +148,22 @@ OPTIONS: tuple[Option, ...] = (
         replay,
         "off",
         "off, or period: of equal periods of kernels simulate some, extrapolate the others (sim.replay)",
+        words=("off", "period"),
     ),
     Option("hypothetical", "", None, False, "also run schemes that need hardware which this GPU lacks"),
-    Option("force", "", None, False, "replace an existing result file"),
+    Option("force", "", None, False, "replace what is there already"),
     Option(
         "picture",
         "WORD",
-        picture,
+        choice(*_PICTURES),
         "auto",
         "draw a picture beside the result file: yes, no, or auto: only if stdout is a terminal",
+        words=_PICTURES,
     ),
     Option("quiet", "", None, False, "print no progress and no log"),
     Option("json", "", None, False, "print one JSON object on stdout; all else goes to stderr"),
     Option(
-        "max-memory", "SIZE", size_option, None, "memory that a job may take (default: 80 %% of what is free)"
+        "max-memory", "SIZE", size_option, None, "memory that it may take (default: 80 %% of what is free)"
     ),
     Option(
         "max-time",
@@ -146,6 +188,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("explain", "KERNEL:TB", thread_block, None, "report what this TB waited for under each scheme"),
 )
+SHARED: Mapping[str, Option] = {row.name: row for row in OPTIONS}
 
 
 # options that look into a single run: scripts that make many runs refuse them
@@ -166,7 +209,7 @@ def make_parser(
     Parameters
     ----------
     doc
-        Docstring of the script: its first paragraph, the question, opens ``--help``; the others end it.
+        Docstring of the script: its first paragraph, the question, opens ``--help``; the examples end it.
     defaults
         Defaults of this script by option name, in place of the shared ones.
     left_out
@@ -181,46 +224,55 @@ def make_parser(
     InternalError
         ``defaults`` or ``left_out`` names no shared option.
     """
-    chosen = dict(defaults or {})
-    known = [row.name for row in OPTIONS]
-    for name in chosen:
-        if name not in known:
-            raise InternalError(f"no shared option {name}{suggest(name, known)}")
-    question, _, example = (doc or "").partition("\n\n")
-    example = example.strip().replace("Example: ", "example:\n  ", 1)
-    parser = Parser(description=" ".join(question.split()), epilog=example or None)
-    refused = tuple(left_out)
-    for name in refused:
-        if name not in known:
-            raise InternalError(f"no shared option {name}{suggest(name, known)}")
+    question, _, rest = (doc or "").partition("\n\n")
+    parser = Parser(description=" ".join(question.split()), epilog=rest.rstrip() or None)
+    add_shared(parser, defaults, left_out, why, no_checkpoints)
+    return parser
+
+
+def add_shared(
+    parser: Parser,
+    defaults: Mapping[str, object] | None = None,
+    left_out: Iterable[str] = (),
+    why: str = "",
+    no_checkpoints: str = "",
+) -> None:
+    """Add the shared options to a parser; the arguments are those of :func:`make_parser`."""
+    chosen, refused = dict(defaults or {}), tuple(left_out)
+    for name in (*chosen, *refused):
+        if name not in SHARED:
+            raise InternalError(f"no shared option {name}{suggest(name, SHARED)}")
     reasons = dict.fromkeys(refused, why)
     if no_checkpoints:
         reasons |= dict.fromkeys(CHECKPOINTS, no_checkpoints)
     parser.leave_out(reasons)
     group = parser.add_argument_group("shared options")
     for row in OPTIONS:
-        default = chosen.get(row.name, row.default)
-        flag = f"--{row.name}"
+        made = row._replace(default=chosen.get(row.name, row.default))
         if row.name in reasons:
-            parser.set_defaults(**{row.name.replace("-", "_"): None if row.repeats else default})
-            continue
-        if row.kind is None:
-            group.add_argument(flag, action="store_true", default=default, help=row.doc)
-            continue
-        text = row.doc
-        if default and not row.repeats:
-            shown = ",".join(default) if isinstance(default, tuple) else default
-            text += f" (default: {shown})"
-        # argparse appends to the default itself, so a repeated option starts at None.
-        group.add_argument(
-            flag,
-            metavar=row.metavar,
-            type=row.kind,
-            action="append" if row.repeats else "store",
-            default=None if row.repeats else default,
-            help=text,
-        )
-    return parser
+            kept = None if row.repeats else made.default
+            parser.set_defaults(**{row.name.replace("-", "_"): kept})
+        else:
+            add_option(group, made)
+
+
+def add_option(where: argparse._ActionsContainer, row: Option) -> None:
+    """Add an option to a parser, or to a group of its arguments; its help ends with its default."""
+    if row.kind is None:
+        where.add_argument(*row.flags, action="store_true", default=row.default, help=row.doc, **row.more)
+        return
+    text = row.doc
+    if row.default and not row.repeats:
+        text += f" (default: {','.join(row.default) if isinstance(row.default, tuple) else row.default})"
+    # argparse appends to the default itself, so a repeated option starts at None.
+    where.add_argument(
+        *row.flags,
+        metavar=row.metavar,
+        type=row.kind,
+        default=None if row.repeats else row.default,
+        help=text,
+        **{"action": "append" if row.repeats else "store", **row.more},
+    )
 
 
 def machine_threads() -> int:
@@ -308,4 +360,7 @@ class Options:
 
     def config(self, defaults: Mapping[str, Value] | None = None) -> Config:
         """Resolve the configuration that the options describe; raises ConfigError where values conflict."""
+        from pysim.machine.config import Config
+        from pysim.machine.devices import device
+
         return Config.resolve(device(self.gpu), self.overrides(defaults))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pysim.units import suggest
@@ -29,43 +29,38 @@ class Parser(argparse.ArgumentParser):
         kwargs.setdefault("formatter_class", _HelpFormatter)
         super().__init__(*args, **kwargs)
         self._left_out: dict[str, str] = {}
+        self.elsewhere: dict[str, str] = {}  # options that are not known here, and what takes them
 
     def leave_out(self, reasons: Mapping[str, str]) -> None:
-        """Refuse shared options that do not apply to this script; ``reasons``: of the errors, by option."""
+        """Refuse options that do not apply here; ``reasons``: of the errors, by option."""
         self._left_out = {f"--{name}": why for name, why in reasons.items()}
 
     def leaves_out(self, name: str) -> bool:
-        """Return whether this script refuses a shared option."""
+        """Return whether an option is refused."""
         return f"--{name}" in self._left_out
 
-    def allow(self, name: str) -> None:
-        """Take back that a shared option is refused: the script has one of its own of that name."""
-        self._left_out.pop(f"--{name}")
-
-    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
         """Parse all arguments; an unknown option is an error that suggests the nearest known one."""
-        parsed, rest = self.parse_known_args(None if args is None else list(args), namespace)
+        parsed, rest = super().parse_known_args(args, namespace)
         for text in rest:
             if text.startswith("-") and text != "--":
                 name = text.partition("=")[0]
                 if name in self._left_out:
                     self.error(f"no {name} here: {self._left_out[name]}")
-                self.error(f"unknown option {name}{suggest(name, _option_names(self))}")
+                known = [
+                    flag for action in self._actions for flag in action.option_strings if flag[:2] == "--"
+                ]
+                near = suggest(name, known)
+                if name in self.elsewhere and not near:
+                    self.error(f"no {name} here: it goes with {self.elsewhere[name]}")
+                self.error(f"unknown option {name}{near}")
         if rest:
             self.error(f"unexpected argument {rest[0]!r}")
-        return parsed
+        return parsed, []
 
     def error(self, message: str) -> NoReturn:
         """Print the message as one line on stderr and exit with status 2."""
         line = " ".join(message.split())
         self.exit(EXIT_USAGE, f"error: {line.removeprefix('argument ')}\n")
-
-
-def _option_names(parser: argparse.ArgumentParser) -> list[str]:
-    names: list[str] = []
-    for action in parser._actions:
-        names.extend(name for name in action.option_strings if name.startswith("--"))
-        if isinstance(action, argparse._SubParsersAction):
-            for child in action.choices.values():
-                names.extend(_option_names(child))
-    return names

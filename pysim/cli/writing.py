@@ -17,7 +17,7 @@ def write_trace(args: argparse.Namespace) -> None:
     from pysim.trace import writer
     from pysim.workloads.registry import make
 
-    job = make(args.name, args.gpu)
+    job = make(args.workload, args.gpu)
     count = len(job.kernels)
     chosen = None
     for first, last in args.kernels or ():
@@ -25,10 +25,10 @@ def write_trace(args: argparse.Namespace) -> None:
             raise ConfigError(f"--kernels: no kernel {last}: {job.name} has 1 to {count}")
         chosen = {*(chosen or ()), *range(first, last + 1)}
     done = writer.write_trace(
-        job, Path(args.out), binary=args.binary, compress=args.compress, kernels=chosen, force=args.force
+        job, Path(args.folder), binary=args.binary, compress=args.compress, kernels=chosen, force=args.force
     )
     size = f"{done.instructions:,} warp instructions, {done.characters:,} B of text"
-    print(f"{args.out}: {len(done.files) - 1} kernels, {size}")
+    print(f"{args.folder}: {len(done.files) - 1} kernels, {size}")
     if job.events:
         print(f"left out: {len(job.events)} events between streams, which the trace format cannot express")
 
@@ -37,12 +37,11 @@ def calibrate(args: argparse.Namespace) -> None:
     """Make a device file from measurements."""
     from pysim.machine import calibrate as measurements
 
-    base = args.base or "h200"
-    text, kept = measurements.calibrate(Path(args.name), base)
-    if args.output is None:
+    base, path = args.base, args.out
+    text, kept = measurements.calibrate(Path(args.folder), base)
+    if path is None:
         print(text, end="")
         return
-    path = Path(args.output)
     if path.suffix != ".toml":
         raise ConfigError(f"{path}: the name of a device file ends in .toml")
     try:

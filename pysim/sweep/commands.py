@@ -1,6 +1,6 @@
 """The commands of batches: ``pysim run``, ``sweep``, ``work``, ``status`` and ``collect``.
 
-Only what reads options is imported at the top: every call of ``pysim`` imports this module.
+Only what reads options is imported at the top: the help of ``run`` and ``sweep`` imports this module.
 """
 
 from __future__ import annotations
@@ -10,80 +10,67 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pysim.cli.exit_codes import EXIT_ERROR
-from pysim.cli.options import OPTIONS, Options, duration, make_parser, name_list, positive_int, size_option
-from pysim.cli.parser import Parser
-from pysim.cli.subcommand import Subcommand
+from pysim.cli.options import SHARED, Options
 from pysim.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pysim.cli.parser import Parser
+
     from .engines.choice import Engine
     from .folder import Status
     from .sweep import Sweep
-    from .worker import Shard
 
-DEFAULT_TABLES = ("runs", "kernels", "stalls", "energy")
-# shared options that a sweep does not take, or takes in its own way
-NEVER = ("explain", "out", "force", "picture")
 SHOWN_FAILURES = 10
+_KEY = "key_"  # before the names of a workload's keys among those of options
 
 
-def _workload_keys(parser: Parser, text: str) -> tuple[str, list[str]]:
-    """Add the keys of a workload as options; return its name and the keys added.
+def add_keys(parser: Parser, words: Sequence[str]) -> None:
+    """Add the keys of the workload that is the first word, if it is one, as options.
 
-    A key that a shared option is named like is given in the workload's text alone.
+    A key that a shared option is named like is given in the workload's text alone. Ends with a usage error at
+    an unknown workload.
     """
+    if not words or words[0].startswith("-") or words[0].endswith(".toml"):
+        return
     from pysim.units import suggest
     from pysim.workloads.registry import WORKLOADS, arguments_of
 
-    name = text.partition(":")[0]
+    name = words[0].partition(":")[0]
     if name not in WORKLOADS:
         hint = suggest(name, WORKLOADS) or ": there are " + ", ".join(WORKLOADS)
         parser.error(f"no workload {name!r}{hint}")
-    shared = {row.name for row in OPTIONS}
-    keys = [key for key in arguments_of(name) if key not in shared]
     group = parser.add_argument_group(f"keys of {name} (or name:key=value,...)")
-    for key in keys:
-        default = arguments_of(name)[key].default
-        shown = int(default) if isinstance(default, bool) else default
-        group.add_argument(
-            f"--{key}", dest=f"key_{key}", metavar="VALUE", help=f"default: {shown}" if shown != "" else None
-        )
-    return name, keys
+    for key, row in arguments_of(name).items():
+        if key in SHARED:
+            continue
+        shown = int(row.default) if isinstance(row.default, bool) else row.default
+        text = f"default: {shown}" if shown != "" else None
+        group.add_argument(f"--{key}", dest=f"{_KEY}{key}", metavar="VALUE", help=text)
 
 
-def _text(args: argparse.Namespace, keys: Sequence[str]) -> str:
+def _text(args: argparse.Namespace) -> str:
     """Return the workload of the command line as name:key=value,..."""
     head, _, rest = args.workload.partition(":")
-    given = [f"{key}={value}" for key in keys if (value := getattr(args, f"key_{key}")) is not None]
+    given = [
+        f"{name.removeprefix(_KEY)}={value}"
+        for name, value in vars(args).items()
+        if name.startswith(_KEY) and value is not None
+    ]
     text = ",".join(filter(None, [rest, *given]))
     return f"{head}:{text}" if text else head
 
 
-def _operand(words: Sequence[str]) -> str | None:
-    """Return the first word, if it is no option."""
-    return words[0] if words and not words[0].startswith("-") else None
-
-
-def run(words: list[str]) -> None:
+def run(args: argparse.Namespace) -> None:
     """Simulate one workload and write its result file, as compare_schemes does."""
-    parser = make_parser(f"{RUN.doc}\n\nExample: pysim run gru --hidden 512 --schemes stream,graph")
-    parser.prog = "pysim run"
-    parser.add_argument(
-        "workload", metavar="WORKLOAD", help="name of `pysim workloads`, or name:key=value,..."
-    )
-    first = _operand(words)
-    keys = _workload_keys(parser, first)[1] if first else []
-    args = parser.parse_args(words)
-    args.workload = _text(args, keys)
-    # slow imports: only after the options are read
     from pysim.cli.script import Script
 
-    script = Script.start("run", parser, args, ("workload",))
+    args.workload = _text(args)
+    script = Script.start("run", args.parser, args, ("workload",))
 
     from pysim import stats
     from pysim.stats.pictures.bars import draw_schemes
@@ -109,48 +96,25 @@ def _grid(parser: Parser, words: Sequence[str]) -> dict[str, list[str]]:
     return grid
 
 
-def sweep(words: list[str]) -> int:
+def sweep(args: argparse.Namespace) -> int:
     """Simulate what is missing of a grid of points."""
     from .engines import choice
 
-    parser = make_parser(
-        f"{SWEEP.doc} Several GPUs (--gpu a,b) are a key of it.\n\n"
-        "Example: pysim sweep gru --grid hidden=512,1024 batch=16,32 --out runs/gru",
-        {"schemes": ("stream", "graph", "tb_static"), "tables": DEFAULT_TABLES},
-        NEVER,
-        "a sweep writes a file a point to the folder of --out, and replaces none",
-        "a sweep goes on by itself from what is in its folder",
-    )
-    parser.prog = "pysim sweep"
-    parser.allow("out")
-    text = "name of `pysim workloads` (name:key=value,... too), or a file that describes the sweep"
-    parser.add_argument("workload", metavar="WORKLOAD|FILE.toml", help=text)
-    text = "values of keys of the workload, or of parameters by path; the last key varies fastest"
-    parser.add_argument("--grid", metavar="KEY=VALUES", nargs="+", default=[], action="extend", help=text)
-    parser.add_argument("--out", metavar="FOLDER", dest="folder", help="folder of the sweep")
-    parser.add_argument("--jobs", type=positive_int, metavar="N", help="processes (default: one a core)")
-    choice.add_options(parser)
-    text = "plan the points and say how many are missing; slurm: print the script; run none"
-    parser.add_argument("--dry-run", action="store_true", help=text)
-    first = _operand(words)
-    file = first is not None and first.endswith(".toml")
-    keys = [] if first is None or file else _workload_keys(parser, first)[1]
-    args = parser.parse_args(words)
-    made, out = _from_file(parser, args, words) if file else (_from_options(parser, args, keys), None)
-    where = Path(args.folder) if args.folder else out
+    made, out = _from_file(args) if args.workload.endswith(".toml") else (_from_options(args), None)
+    where: Path | None = args.out or out
     if where is None:
-        parser.error("no folder: give --out FOLDER")
-    engine = choice.chosen(parser, args)
+        raise ConfigError("no folder: give --out FOLDER")
+    engine = choice.chosen(args.parser, args)
     return _launch(made, where, args) if engine is None else _submit(made, where, args, engine)
 
 
-def _from_options(parser: Parser, args: argparse.Namespace, keys: Sequence[str]) -> Sweep:
+def _from_options(args: argparse.Namespace) -> Sweep:
     from .sweep import Sweep
 
     options = Options.from_args(args)
     return Sweep(
-        _text(args, keys),
-        _grid(parser, args.grid),
+        _text(args),
+        _grid(args.parser, args.grid or ()),
         schemes=options.schemes,
         gpu=options.gpu,
         settings=options.overrides(),
@@ -159,16 +123,16 @@ def _from_options(parser: Parser, args: argparse.Namespace, keys: Sequence[str])
     )
 
 
-def _from_file(parser: Parser, args: argparse.Namespace, words: Sequence[str]) -> tuple[Sweep, Path | None]:
+def _from_file(args: argparse.Namespace) -> tuple[Sweep, Path | None]:
     """Read the sweep from its file, which says all that decides results."""
     from .engines import choice
     from .sweep import Sweep
 
-    mine = ("--out", "--jobs", "--threads", "--quiet", "--json", "--dry-run", "--max-memory", *choice.FLAGS)
-    for word in words[1:]:
+    mine = ("-o", "--out", "--jobs", "--threads", "--quiet", "--json", "--dry-run", "--max-memory")
+    for word in args.words:
         name = word.partition("=")[0]
-        if name.startswith("--") and name not in mine:
-            parser.error(f"{name}: a sweep of a file takes {', '.join(mine)} alone")
+        if name.startswith("--") and name not in (*mine, *choice.FLAGS):
+            args.parser.error(f"{name}: a sweep of a file takes {', '.join((*mine, *choice.FLAGS))} alone")
     return Sweep.from_file(args.workload)
 
 
@@ -223,44 +187,29 @@ def _tell(status: Status, where: Path, as_json: bool) -> None:
             print(f"  ... and {len(status.failed) - SHOWN_FAILURES:,} more")
 
 
-def _parser(command: Subcommand) -> Parser:
-    parser = Parser(prog=f"pysim {command.name}", description=command.doc)
-    parser.add_argument("folder", metavar="FOLDER", help="folder of a sweep")
-    return parser
-
-
-def status(words: list[str]) -> int:
+def status(args: argparse.Namespace) -> int:
     """Say how many points of a sweep are done, running, failed and missing."""
-    parser = _parser(STATUS)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    args = parser.parse_args(words)
-
     from .folder import SweepFolder
 
     _tell(SweepFolder(args.folder).status(), Path(args.folder), args.json)
     return 0
 
 
-def collect(words: list[str]) -> None:
+def collect(args: argparse.Namespace) -> None:
     """Write the results of a sweep to one file."""
-    parser = _parser(COLLECT)
-    parser.add_argument("-o", "--out", metavar="FILE.h5", required=True, help="file to write")
-    parser.add_argument("--tables", type=name_list, default=(), metavar="LIST", help="tables (default: all)")
-    parser.add_argument("--partial", action="store_true", help="take the points that are done")
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
-    parser.add_argument("--max-memory", type=size_option, metavar="SIZE", help="memory of the tables")
-    args = parser.parse_args(words)
-
     from pysim import stats
+    from pysim.cli.checks import chosen_tables
     from pysim.program.memory_budget import limit
 
     from .folder import SweepFolder
 
-    _ = SweepFolder(args.folder).plan  # a folder without a sweep is wrong input
+    folder = SweepFolder(args.folder)
+    _ = folder.plan  # a folder without a sweep is wrong input
+    known = stats.SweepResults(folder.path).names() if args.tables else ()
     runs = stats.collect(
-        args.folder,
+        folder.path,
         args.out,
-        tables=() if args.tables == ("all",) else args.tables,
+        tables=chosen_tables(args.tables, (*known, "all"), folder.path),
         partial=args.partial,
         force=args.force,
         most_bytes=(args.max_memory or limit()) // 3,  # they are joined, and HDF5 makes the file in memory
@@ -268,35 +217,12 @@ def collect(words: list[str]) -> None:
     print(f"wrote {args.out}: {runs:,} runs")
 
 
-def _shard(text: str) -> Shard:
-    from .worker import Shard
-
-    number, slash, of = text.partition("/")
-    if not slash or not number.isdecimal() or not of.isdecimal() or len(text) > 20:
-        raise argparse.ArgumentTypeError(f"must be I/N, such as 0/4, not {text!r}")
-    try:
-        return Shard(int(number), int(of))
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def work_command(words: list[str]) -> int:
+def work_command(args: argparse.Namespace) -> int:
     """Simulate the missing points of a sweep in this process."""
-    parser = _parser(WORK)
-    text = "only the points whose number modulo N is I, from 0 on"
-    parser.add_argument("--shard", type=_shard, metavar="I/N", help=text)
-    parser.add_argument("--threads", type=positive_int, default=1, metavar="N", help="of the simulator")
-    parser.add_argument("--max-memory", type=size_option, metavar="SIZE", help="memory that a point may take")
-    text = "after this wall time (90, 30m, 2h) write a checkpoint and exit with status 75"
-    parser.add_argument("--max-time", type=duration, metavar="TIME", help=text)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args(words)
-
     from .folder import SweepFolder
     from .worker import Shard, work
 
-    folder, shard = SweepFolder(args.folder), args.shard or Shard()
+    folder, shard = SweepFolder(args.folder), Shard(*(args.shard or ()))
     if args.child:  # Ctrl-C reaches all processes of a terminal: the parent stops its workers by SIGTERM
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid() if args.child else None
@@ -305,15 +231,3 @@ def work_command(words: list[str]) -> int:
         for key in failed:
             print(f"{folder.plan.name_of(key)}: {folder.failure(key)}")
     return EXIT_ERROR if failed else 0
-
-
-RUN = Subcommand("run", run, "How long does a workload take under scheduling schemes?", ("WORKLOAD",))
-SWEEP = Subcommand(
-    "sweep", sweep, "Simulate the points of a grid that are missing in a folder.", ("WORKLOAD|FILE.toml",)
-)
-WORK = Subcommand("work", work_command, "Simulate missing points of a sweep: for batch systems.", ("FOLDER",))
-STATUS = Subcommand(
-    "status", status, "Say which points of a sweep are done, failed and missing.", ("FOLDER",)
-)
-COLLECT = Subcommand("collect", collect, "Write the results of a sweep to one file.", ("FOLDER",))
-COMMANDS: Mapping[str, Subcommand] = {each.name: each for each in (RUN, SWEEP, WORK, STATUS, COLLECT)}

@@ -193,13 +193,13 @@ WRONG = {
     f"{SMALL} --window 3:9": "error: window 3:9: kernels are 0 to 8, the first one first",
     f"{SMALL} --picture a.pdf": "error: --picture: a.pdf: the name must end in .svg, .dot or .png",
     "gru: --kernels 1-2": "error: --kernels: gru: is no trace; --window chooses the kernels of a picture",
-    f"{SMALL} -o a.txt": "error: --output: a.txt: the name of a result file ends in .h5",
+    f"{SMALL} -o a.txt": "error: -o/--out: must end in .h5, not 'a.txt'",
     f"{SMALL} --picture none/a.svg": "error: --picture: none is no folder",
     "./none": "error: none: no such file or folder",
     "nowhere.h5 --gpu h200": "error: --gpu: nowhere.h5 is no workload",
     f"{SMALL} --windw 1:2": "error: unknown option --windw: did you mean --window?",
     f"{SMALL} b": "error: unexpected argument 'b'",
-    "": "error: dependences needs WORKLOAD|FOLDER|FILE.h5",
+    "": "error: the following arguments are required: WORKLOAD|FOLDER|FILE.h5",
 }
 
 
@@ -212,7 +212,7 @@ def test_mistakes_are_one_line(tool, words: str) -> None:
 def test_options_of_other_commands(monkeypatch, capsys) -> None:
     assert (
         pysim(monkeypatch, capsys, "devices", "--rename")[2]
-        == "error: --rename goes with the command dependences\n"
+        == "error: no --rename here: it goes with run, sweep, dependences\n"
     )
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import stat
 import time
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -56,7 +57,7 @@ def test_what_is_there(tmp_path: Path) -> None:
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor(["--json"]) == 0
+    assert doctor(Namespace(json=True)) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["ready"] is True
     core = next(each for each in made["checks"] if each["name"] == "core")
@@ -67,7 +68,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options() -> None:
     refused(pysim("doctor", "--jsn"), "unknown option --jsn: did you mean --json?")
     refused(pysim("doctor", "core"), "unexpected argument 'core'")
-    assert "exit status 0" in " ".join(pysim("help", "doctor").stdout.lower().split())
+    assert "exit code 0" in " ".join(pysim("help", "doctor").stdout.lower().split())
 
 
 def test_it_imports_nothing_that_may_be_broken(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_a_check_that_fails_is_a_line(
         raise ValueError("no\nmemory")
 
     monkeypatch.setattr(health, "free_memory", fail)
-    assert doctor([]) == 1
+    assert doctor(Namespace(json=False)) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(line.split() == ["wrong", "memory", "cannot", "be", "checked:", "ValueError:", "no", "memory"]
                for line in lines)  # fmt: skip

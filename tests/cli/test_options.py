@@ -144,7 +144,7 @@ def test_repeated_settings_do_not_leak_between_calls() -> None:
         (("--threads", "two"), "error: --threads: must be a positive integer, not 'two'"),
         (("--threads", "1.5"), "error: --threads: must be a positive integer, not '1.5'"),
         (("--hidden", "0"), "error: --hidden: must be a positive integer, not '0'"),
-        (("--out", "a.csv"), "error: --out: must end in .h5, not 'a.csv'"),
+        (("--out", "a.csv"), "error: -o/--out: must end in .h5, not 'a.csv'"),
         (("--schemes", "a,,b"), "error: --schemes: must be names separated by commas, not 'a,,b'"),
         (("--schemes", "a,a"), "error: --schemes: a is listed twice"),
         (("--tables", "all,tbs"), "error: --tables: all and none stand alone"),

@@ -104,8 +104,8 @@ def test_a_sweep_and_what_collect_made_of_it(tool) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("gru.h5",), "the following arguments are required: -o/--output"),
-        (("gru.h5", "-o", "r.txt"), "--output: r.txt: the name of a report ends in .html"),
+        (("gru.h5",), "the following arguments are required: -o/--out"),
+        (("gru.h5", "-o", "r.txt"), "--out: r.txt: the name of a report ends in .html"),
         (("none.h5", "-o", "r.html"), "none.h5 does not exist"),
         (("gru.h5", ".", "-o", "r.html"), ". is a folder: a report shows it alone"),
         (("gru.h5", "-o", "r.html", "--point", "0"), "gru.h5 is no folder: a point is one of a sweep"),

@@ -44,8 +44,8 @@ def test_a_trace(tool) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (("gru.h5",), 2, "the following arguments are required: -o/--output"),
-        (("gru.h5", "-o", "t.txt"), 2, "--output: t.txt: the name of a trace ends in .json or .json.gz"),
+        (("gru.h5",), 2, "the following arguments are required: -o/--out"),
+        (("gru.h5", "-o", "t.txt"), 2, "--out: t.txt: the name of a trace ends in .json or .json.gz"),
         (("none.h5", "-o", "t.json"), 2, "none.h5 does not exist"),
         ((".", "-o", "t.json"), 2, ". is a folder: a trace is made of a result file"),
         (("gru.h5", "-o", "t.json", "--schemes", "x"), 2, "gru.h5 has no run of scheme x: there are stream, "

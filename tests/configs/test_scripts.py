@@ -16,7 +16,7 @@ import h5py
 import pytest
 
 from pysim import __version__, stats
-from pysim.cli.command import COMMANDS
+from pysim.cli.commands import COMMANDS
 from pysim.cli.script import Script
 from tests.support.calls import CONFIGS, Done, call, caller, pysim, refused
 
@@ -233,7 +233,7 @@ def test_pysim_lists_what_there_is() -> None:
         (("schemes", "strem"), "no scheme strem: did you mean stream?"),
         (("parameters", "gpu.l3"), "no parameter gpu.l3: did you mean gpu.l2?"),
         (("devices", "x.toml"), "x.toml: cannot be read"),
-        (("schemes", "--gpu", "v100"), "--gpu goes with the command parameters"),
+        (("schemes", "--gpu", "v100"), "no --gpu here: it goes with run, sweep, parameters, "),
         (("devices", "--nope"), "unknown option --nope\n"),
         (("tables", "foo"), "no table foo: there are runs, "),
     ],

@@ -46,7 +46,7 @@ MORE = {"pysim.workloads": PYSIM, "pysim.configs": (*PYSIM, *WORKLOADS, *STATS)}
 # the modules that need workloads and results
 COMMANDS = (
     "cli/checkpointing",
-    "cli/command",
+    "cli/completion",
     "cli/dependence_graph",
     "cli/job_check",
     "cli/listings",
@@ -73,7 +73,6 @@ LAZY = {
     "pysim/results/result_file.py": ("pysim.stats",),
     # inside functions
     **{f"pysim/{name}.py": ("pysim.workloads", "pysim.stats") for name in COMMANDS},
-    "pysim/cli/command.py": ("pysim.workloads", "pysim.stats", "pysim.sweep"),
 }
 # a library neither prints nor ends its process, and its results depend on nothing outside its inputs
 BANNED_C = re.compile(r"\b(printf|fprintf|puts|exit|_exit|abort|getenv|setlocale|time|clock|rand|srand)\s*\(")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pysim.cli.options import natural_int, positive_int
@@ -54,7 +54,7 @@ OPTIONS = (
 FLAGS = ("--engine", "--sbatch", *(row.flag for row in OPTIONS))
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: Parser, _words: Sequence[str]) -> None:
     """Add ``--engine`` and the options of the engines."""
     group = parser.add_argument_group("engine")
     text = "what runs the points (default: processes of this machine)"

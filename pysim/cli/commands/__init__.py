@@ -1,0 +1,14 @@
+"""The commands of ``pysim``, one row each: group, operands, options and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pysim.cli.tree import Command
+
+from .batches import BATCHES
+from .jobs import JOBS
+from .lookups import LOOKUPS
+from .results import RESULTS
+
+COMMANDS: Mapping[str, Command] = {row.name: row for row in (*BATCHES, *RESULTS, *LOOKUPS, *JOBS)}

@@ -1,0 +1,91 @@
+"""Commands that list what there is."""
+
+from __future__ import annotations
+
+from pysim.cli.options import Option
+from pysim.cli.tree import Command, Operand
+
+from .common import MACHINE
+
+_GROUP = "look things up"
+_MARKDOWN = Option("markdown", "", None, False, "print a Markdown table")
+
+
+def _named(what: str, metavar: str = "NAME") -> tuple[Operand, ...]:
+    return (Operand("name", metavar, f"show this one of the {what}", "?", words=what),)
+
+
+def _listing(
+    name: str, doc: str, examples: tuple[tuple[str, str], ...], *options: Option, metavar: str = "NAME"
+) -> Command:
+    return Command(name, _GROUP, f"pysim.cli.listings:{name}", doc, examples, _named(name, metavar), options)
+
+
+LOOKUPS = (
+    _listing(
+        "devices",
+        "List the GPUs; with a name or FILE.toml: each parameter with its source.",
+        (
+            ("all GPUs", "pysim devices"),
+            ("each number of an H200, and where it comes from", "pysim devices h200"),
+        ),
+        metavar="NAME|FILE.toml",
+    ),
+    _listing(
+        "kernels",
+        "List the kernel templates with their arguments; with a name: its docstring.",
+        (
+            ("all templates, and which GPUs take which GEMM tiles", "pysim kernels"),
+            ("arguments and docstring of one", "pysim kernels gemm"),
+        ),
+    ),
+    _listing(
+        "workloads",
+        "List the workloads; with a name: its keys and defaults.",
+        (
+            ("all workloads", "pysim workloads"),
+            ("the keys of a GRU with their defaults", "pysim workloads gru"),
+        ),
+    ),
+    _listing(
+        "schemes",
+        "List the scheduling schemes and their options.",
+        (
+            ("all schemes", "pysim schemes"),
+            ("the options of one, as in cusync:row+pdl", "pysim schemes cusync"),
+        ),
+    ),
+    _listing(
+        "parameters",
+        "List the parameters of --set, or those of a group such as gpu.l2.",
+        (
+            ("all parameters with defaults and ranges", "pysim parameters"),
+            ("those of the L2, with the values of an H200", "pysim parameters gpu.l2 --gpu h200"),
+        ),
+        MACHINE._replace(doc="show the values of this GPU"),
+        _MARKDOWN,
+        metavar="GROUP",
+    ),
+    _listing(
+        "mechanisms",
+        "List the mechanisms of --without and what switches them off.",
+        (("all mechanisms", "pysim mechanisms"), ("what dram_rows sets", "pysim mechanisms dram_rows")),
+    ),
+    _listing(
+        "tables",
+        "List the tables of result files; with a name: its columns.",
+        (
+            ("all tables with their columns", "pysim tables"),
+            ("unit and meaning of each column of stalls", "pysim tables stalls --markdown"),
+        ),
+        _MARKDOWN,
+    ),
+    Command(
+        "help",
+        _GROUP,
+        "pysim.cli.command:show_help",
+        "Show the help of a command; exit-codes: what scripts and commands exit with.",
+        (("one command", "pysim help sweep"), ("the exit codes", "pysim help exit-codes")),
+        (Operand("topic", "COMMAND|exit-codes", "what to explain", "?", words="commands"),),
+    ),
+)

@@ -1,6 +1,10 @@
 """How close does pysim, set to Accel-Sim's parameters, come to the cycles that Accel-Sim reports?
 
-Example: python configs/accelsim_rows.py --inputs vecadd,sgemm --repeats 1
+examples:
+  # two inputs, each once
+  python configs/accelsim_rows.py --inputs vecadd,sgemm --repeats 1
+  # two kernels in one stream and in two, with 64 SMs
+  python configs/accelsim_rows.py --inputs pair_1stream,pair_2streams --repeats 1 --set gpu.sms=64
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How much does each scheduling scheme speed up kernel graphs that depend on the input?
 
-Example: python configs/acs_suite.py --graphs ant,condconv --subset quick --gpu h200
+examples:
+  # two graphs on an H200
+  python configs/acs_suite.py --graphs ant,condconv --subset quick --gpu h200
+  # its runs as JSON
+  python configs/acs_suite.py --graphs ant --subset quick --json
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How much does each scheduling scheme speed up the applications of the BlockMaestro paper?
 
-Example: python configs/blockmaestro_suite.py --apps 3mm,fft --small --gpu h200
+examples:
+  # two applications with small inputs
+  python configs/blockmaestro_suite.py --apps 3mm,fft --small --gpu h200
+  # one under three schemes
+  python configs/blockmaestro_suite.py --apps bicg --small --schemes stream,blockmaestro,tb_static
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How long does a workload take under each scheduling scheme?
 
-Example: python configs/compare_schemes.py gru:hidden=512,batch=16,timesteps=4 --schemes stream,tb_static
+examples:
+  # a GRU under two schemes
+  python configs/compare_schemes.py gru:hidden=512,batch=16,timesteps=4 --schemes stream,tb_static
+  # an MLP on an A100 under all schemes that run there
+  python configs/compare_schemes.py mlp --gpu a100
 """
 
 from pysim.cli.entry import run_script

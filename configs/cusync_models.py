@@ -1,6 +1,10 @@
 """How much time do cuSync, Stream-K and table schemes save in each layer of cuSync's models?
 
-Example: python configs/cusync_models.py --models gpt3 --sizes 512
+examples:
+  # two layers of GPT-3 with 512 tokens
+  python configs/cusync_models.py --models gpt3 --sizes 512
+  # the quick part of ResNet-38
+  python configs/cusync_models.py --models resnet38 --subset quick
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How much of the simulator's error does each modelled mechanism remove?
 
-Example: python configs/error_budget.py --suite h200-kernels --mechanisms l2_partitions
+examples:
+  # one mechanism, over kernels measured on an H200
+  python configs/error_budget.py --suite h200-kernels --mechanisms l2_partitions
+  # two mechanisms of DRAM, as JSON
+  python configs/error_budget.py --suite h200-kernels --mechanisms dram_rows,dram_turnaround --json
 """
 
 from functools import partial

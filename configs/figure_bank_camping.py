@@ -1,6 +1,10 @@
 """Which L2 slices, DRAM channels and banks does a strided access use, with address hashing and without?
 
-Example: python configs/figure_bank_camping.py --off banks --out results/camping.h5
+examples:
+  # without the hash of DRAM banks
+  python configs/figure_bank_camping.py --off banks --out results/camping.h5
+  # without any hash, with a picture, on a V100
+  python configs/figure_bank_camping.py --gpu v100 --picture yes
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """Which TBs of a GRU step can start early, and which dependences exist only because buffers are reused?
 
-Example: python configs/figure_dependences.py --hidden 256 --batch 8
+examples:
+  # a small GRU
+  python configs/figure_dependences.py --hidden 256 --batch 8
+  # with the picture of its TBs
+  python configs/figure_dependences.py --hidden 512 --batch 8 --picture yes
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How much of the gap between stream order and the estimate does each scheduling scheme close?
 
-Example: python configs/gap_table.py alexnet gru:hidden=512,batch=16,timesteps=6 --schemes graph,pool
+examples:
+  # two networks under two schemes
+  python configs/gap_table.py alexnet gru:hidden=512,batch=16,timesteps=6 --schemes graph,pool
+  # an MLP on an H200, as JSON
+  python configs/gap_table.py mlp --gpu h200 --schemes graph,tb_static --json
 """
 
 from pysim.cli.entry import run_script

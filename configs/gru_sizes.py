@@ -1,6 +1,10 @@
 """When do gaps between kernels decide the time of a GRU on a Titan V, and when do bytes?
 
-Example: python configs/gru_sizes.py --schemes stream,graph,tb_static
+examples:
+  # three schemes
+  python configs/gru_sizes.py --schemes stream,graph,tb_static
+  # on an A100, with a picture
+  python configs/gru_sizes.py --gpu a100 --picture yes
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """Do microbenchmarks measure the same constants on the simulated GPU as on the real one?
 
-Example: python configs/microbench.py --gpu h200 --subset quick
+examples:
+  # what takes less than two seconds each
+  python configs/microbench.py --gpu h200 --subset quick
+  # latencies alone
+  python configs/microbench.py --gpu h200 --only latency --subset quick
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How much faster is a recurrent layer whose weights stay in registers (a persistent kernel)?
 
-Example: python configs/persistent_rnn.py --kind gru --hidden 1152 --timesteps 16
+examples:
+  # a GRU of 512 hidden units
+  python configs/persistent_rnn.py --kind gru --hidden 512 --timesteps 16
+  # its persistent kernel on eight SMs
+  python configs/persistent_rnn.py --kind gru --hidden 128 --timesteps 16 --sms 8
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How long does a recorded SASS trace take under each scheduling scheme?
 
-Example: python configs/replay_trace.py traces/mine --schemes stream,tb_static --kernels 1-20
+examples:
+  # the first three kernels of a trace, under two schemes
+  python configs/replay_trace.py traces/gru --schemes stream,tb_static --kernels 1-3
+  # the whole trace, with copies from the host at the speed of the link
+  python configs/replay_trace.py traces/gru --memcpy time --out gru-trace.h5
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How much faster is a GEMM whose k-iterations are divided evenly among all TBs (Stream-K)?
 
-Example: python configs/stream_k.py --tiles 108,109,162
+examples:
+  # one output tile more and fewer than SMs, and one and a half waves
+  python configs/stream_k.py --tiles 108,109,162
+  # GEMMs that were timed on an A100, the small ones
+  python configs/stream_k.py --table measured --most 512
 """
 
 from pysim.cli.entry import run_script

@@ -1,6 +1,10 @@
 """How small can the dependence table be before it loses speedup?
 
-Example: python configs/table_size.py --networks gru --subset quick
+examples:
+  # a small GRU and a short search
+  python configs/table_size.py --networks gru --subset quick
+  # every point of an MLP anew
+  python configs/table_size.py --networks mlp --subset quick --fresh
 """
 
 from pysim.cli.entry import run_script

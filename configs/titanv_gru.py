@@ -1,6 +1,10 @@
 """How much time does each scheduling scheme save in a GRU on a Titan V?
 
-Example: python configs/titanv_gru.py --hidden 512 --batch 16 --timesteps 10
+examples:
+  # a smaller GRU
+  python configs/titanv_gru.py --hidden 512 --batch 16 --timesteps 10
+  # what TB 3 of kernel 5 waited for, and how long
+  python configs/titanv_gru.py --timesteps 2 --schemes stream,tb_static --explain 5:3
 """
 
 from pysim.cli.entry import run_script
@@ -37,10 +41,12 @@ def main():
 
     # slow imports: only after the options are checked
     from pysim import stats
+    from pysim.cli.entry import reading_input
     from pysim.workloads.kernels.machine_hints import MachineHints
     from pysim.workloads.networks.rnn import gru
 
-    job = gru(**script.workload, hints=MachineHints.of(script.config)).with_arguments(script.workload)
+    with reading_input():
+        job = gru(**script.workload, hints=MachineHints.of(script.config)).with_arguments(script.workload)
     run = script.run(job, stats, stats.Log(script.options.quiet))
     size = script.workload
     network = (

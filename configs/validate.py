@@ -1,6 +1,10 @@
 """How close are simulated times to times measured on real GPUs?
 
-Example: python configs/validate.py --suite h200-kernels --subset quick
+examples:
+  # some plain kernels on an H200
+  python configs/validate.py --suite h200-kernels --subset quick
+  # pairs of GEMMs on an A100, every case anew
+  python configs/validate.py --suite cusync-mlp --subset quick --fresh
 """
 
 from functools import partial

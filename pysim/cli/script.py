@@ -1,4 +1,7 @@
-"""What all experiment scripts share: check the options, name the result file, simulate, report, write."""
+"""What all experiment scripts share: check the options, name the result file, simulate, report, write.
+
+What is slow to import is imported in functions: a script imports this module before it prints its help.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pysim.errors import ConfigError, WorkloadError
-from pysim.machine.config import Config
-from pysim.machine.devices import device
-from pysim.program.architecture import other_machine
 from pysim.program.library_kernels import library_kernels
 from pysim.program.memory_budget import set_limit
-from pysim.results import result_file
-from pysim.results.gap import gap_notes
-from pysim.schemes.registry import parse_schemes
 
 from .checkpointing import interruption, start_checkpoints
 from .checks import check_tables
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
 
     from pysim.clock import Clock
     from pysim.engine.checkpoints import Checkpoints
+    from pysim.machine.config import Config
     from pysim.program.job import Job
     from pysim.results.result import Result
 
@@ -72,6 +70,9 @@ class Script:
 
         ``keys``: the options of this script that describe its workload.
         """
+        from pysim.machine.devices import device
+        from pysim.schemes.registry import parse_schemes
+
         options = Options.from_args(args)
         checks: tuple[tuple[str, Callable[[], object]], ...] = (
             ("--gpu: ", lambda: device(options.gpu)),
@@ -96,6 +97,9 @@ class Script:
     @property
     def configuration(self) -> dict[str, Any]:
         """Everything that decides the result; it is stored in and beside the result file."""
+        from pysim.results import result_file
+        from pysim.schemes.registry import parse_schemes
+
         schemes = [choice.name for choice in parse_schemes(self.options.schemes)]
         tables = self.options.tables or ("all",)
         return result_file.configuration(
@@ -158,6 +162,8 @@ class Script:
         ``picture``: PNG; ``about``: further attributes of the file; ``beside``: whether the configuration is
         also written beside it.
         """
+        from pysim.results import result_file
+
         attributes = {"script": self.name, **(about or {})}
         result_file.store(
             self.path, tables, attributes, self.configuration, self.options.force, picture, beside
@@ -228,6 +234,7 @@ class Script:
         **more: Any,
     ) -> Result:
         from pysim.engine.run import simulate
+        from pysim.program.architecture import other_machine
 
         schemes = self.options.schemes if schemes is None else schemes
         config = config or self.config
@@ -275,6 +282,8 @@ class Script:
         Raises WorkloadError if no scheme could run. After Ctrl-C the result has the schemes that have
         finished; KeyboardInterrupt is raised if there is none.
         """
+        from pysim.results.gap import gap_notes
+
         job = self.job(job)
         what = explained_tb(self.options.explain, job)
         stats.check_writable(self.path, self.options.force, self.configuration)
@@ -315,6 +324,8 @@ class Run:
 
     def report(self, lines: list[str]) -> None:
         """Print the machine, the script's own lines, runs, stall stacks and what ``--explain`` asks for."""
+        from pysim.results.gap import gap_notes
+
         header = [*self.script.machine_lines(), self.stats.format_coherence(self.completed), *lines]
         if known := library_kernels(self.job):
             header.append(f"kernels   {known}")
@@ -347,6 +358,8 @@ class Run:
         KeyboardInterrupt, once all is written, if the simulation was interrupted.
         """
         from importlib import import_module
+
+        from pysim.results import result_file
 
         script = self.script
         tables, picture = script.tables_to_write(self.listed), None

@@ -251,10 +251,12 @@ def parse_scheme(text: str | Scheme) -> Choice:
 def kernel_level(names: Iterable[bytes]) -> list[str]:
     """Return those of the names of ``runs`` that order whole kernels, each once.
 
-    A name may have a setting after it, ``NAME, SETTING``.
+    A name may have a setting after it, ``NAME, SETTING``. A name that a study gives its runs and that is no
+    scheme, such as ``stream-K``, is left out.
     """
     texts = dict.fromkeys(name.decode("utf-8", "replace") for name in names)
-    return [text for text in texts if parse_scheme(text.partition(", ")[0]).scheme.kernels_wait]
+    known = [text for text in texts if re.split("[:,]", text)[0].strip() in SCHEMES]
+    return [text for text in known if parse_scheme(text.partition(", ")[0]).scheme.kernels_wait]
 
 
 def parse_schemes(text: str | Scheme | Iterable[str | Scheme]) -> list[Choice]:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
-import runpy
-import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
 
 import h5py
 import pytest
 
 from pysim import __version__, stats
 from pysim.cli.commands import COMMANDS
-from pysim.cli.script import Script
 from tests.support.calls import CONFIGS, Done, call, caller, pysim, refused
 
 GRU = CONFIGS / "titanv_gru.py"
@@ -155,6 +150,10 @@ def test_existing_results_stay_unless_forced(tmp_path: Path) -> None:
         ((*SMALL, "--explain", "gru_cell:0"), "kernel gru_cell is launched 2 times: give a number: 2, 5"),
         (("--explain", "x:0"), "--explain: no kernel x: there are gemm_hh, gemm_ih, gru_cell"),
         (("--explain", "gru_sell:0"), "--explain: no kernel gru_sell: did you mean gru_cell?"),
+        (
+            (*SMALL, "--set", "gpu.sm.registers=1024"),
+            "gemm 8 x 768 x 256 on titan_v: no fp32 tile can run: ",
+        ),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], message: str) -> None:
@@ -165,7 +164,6 @@ def test_wrong_options_are_one_line(tmp_path: Path, args: tuple[str, ...], messa
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--set", "gpu.sm.registers=1024"), "gemm 8 x 768 x 256 on titan_v: no fp32 tile can run: "),
         (("--out", "file/a.h5"), "cannot write file/a.h5: Not a directory"),
         (("--out", "/proc/a.h5"), "cannot write /proc/a.h5: "),
     ],
@@ -277,40 +275,10 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
 SCRIPTS = [str(path) for path in sorted(CONFIGS.glob("[!_]*.py"))]
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: Path(path).stem)
-def test_the_example_of_a_script_is_accepted(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command in the docstring: its options parse, and the checks before the simulation pass."""
-
-    class Accepted(BaseException):
-        pass
-
-    def start(*args: Any) -> NoReturn:
-        checked(*args)
-        raise Accepted
-
-    text = ast.get_docstring(ast.parse(Path(script).read_text(encoding="utf-8")))
-    words = shlex.split(text.rpartition("Example: ")[2])
-    assert words[:2] == ["python", f"configs/{Path(script).name}"]
-    checked = Script.start
-    monkeypatch.setattr(Script, "start", start)
-    monkeypatch.setattr(sys, "argv", words[1:])
-    with pytest.raises(Accepted):
-        runpy.run_path(script, run_name="__main__")
-
-
-def test_help_gives_the_question_and_a_command_on_one_line(tmp_path: Path) -> None:
-    done = run(tmp_path, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    question, _, example = ast.get_docstring(ast.parse(GRU.read_text(encoding="utf-8"))).splitlines()
-    lines = done.stdout.splitlines()
-    assert question in lines
-    assert lines[-2:] == ["example:", f"  {example.removeprefix('Example: ')}"]
-
-
 @pytest.mark.parametrize(
     ("script", "late"),
     [
-        *((path, name) for path in SCRIPTS for name in ("pysim.cli.options", "pysim.schemes.registry")),
+        *((path, name) for path in SCRIPTS for name in ("pysim.cli.options", "pysim.cli.script")),
         ("pysim", "pysim.cli.command"),
     ],
     ids=lambda word: Path(word).stem,

@@ -107,8 +107,8 @@ JOBS = (
         (
             ("print the device file", "pysim calibrate measured"),
             (
-                "a device for --gpu mine.toml; what was not measured is of an A100",
-                "pysim calibrate measured --base a100 -o mine.toml",
+                "a device for --gpu mine.toml; what was not measured is of an H100",
+                "pysim calibrate measured --base h100 -o mine.toml",
             ),
         ),
         (Operand("folder", "FOLDER", "folder that holds micro.json"),),

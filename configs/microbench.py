@@ -89,13 +89,10 @@ def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
     from pathlib import Path
 
-    from pysim import ConfigError, stats
     from pysim.cli.checks import choice
     from pysim.cli.interrupts import keeping
     from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
-    from pysim.workloads import microbench
-    from pysim.workloads.microbench.bench import Bench
 
     parser = make_parser(
         __doc__,
@@ -111,6 +108,12 @@ def main():
     text = "all, or quick: constants that take less than two seconds each (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
     args = parser.parse_args()
+
+    # slow imports: only after the options are read
+    from pysim import ConfigError, stats
+    from pysim.workloads import microbench
+    from pysim.workloads.microbench.bench import Bench
+
     path = args.measured or microbench.MEASURED.get(args.gpu)
     args.measured = None if args.measured is None else str(args.measured)
     script = Script.start("microbench", parser, args, ("measured", "only", "subset"))

@@ -11,7 +11,7 @@ from pysim.cli.tree import Command, Operand
 from .common import FORCE, JSON, MEMORY, PARTIAL, RECORDS, TABLES, one_of, out
 
 _GROUP = "results"
-_FRAMES = ("configuration", "runs", "kernels", "tables")
+FRAMES = ("configuration", "runs", "kernels", "tables")
 
 RESULTS = (
     Command(
@@ -94,7 +94,7 @@ RESULTS = (
         ),
         (
             one_of(
-                "table", _FRAMES, None, f"compare only one of {', '.join(_FRAMES)}; the exit code is of it"
+                "table", FRAMES, None, f"compare only one of {', '.join(FRAMES)}; the exit code is of it"
             )._replace(metavar="NAME"),
             Option(
                 "limit",

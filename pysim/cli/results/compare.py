@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
+from pysim.cli.commands.results import FRAMES
 from pysim.cli.entry import lose_output
 from pysim.cli.exit_codes import EXIT_ERROR, EXIT_USAGE
 from pysim.errors import InputError
 
-FRAMES = ("configuration", "runs", "kernels", "tables")
 LINES = 10
 
 

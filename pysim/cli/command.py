@@ -25,7 +25,7 @@ def show_help(args: argparse.Namespace) -> None:
 
 
 def run() -> int | None:
-    """Read the command line and run the command; without arguments print the help. Return the exit status."""
+    """Read the command line and run the command; without arguments print the help. Return the exit code."""
     words = sys.argv[1:] or ["help"]
     root, _ = tree(COMMANDS, words)
     args = root.parse_args(words)

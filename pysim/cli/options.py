@@ -170,7 +170,7 @@ OPTIONS: tuple[Option, ...] = (
         "TIME",
         duration,
         None,
-        "after this wall time (90, 30m, 2h) write a checkpoint and exit with status 75",
+        "after this wall time (90, 30m, 2h) write a checkpoint and exit with code 75",
     ),
     Option(
         "checkpoint-every",

@@ -17,8 +17,9 @@ JOBS = (
         "doctor",
         _GROUP,
         "pysim.cli.doctor:doctor",
-        "Check Python, the compiled core, libraries, memory, disk and Slurm, and say what to do. "
-        "Exit code 0: all that is needed works; what is marked optional may be missing.",
+        "Check that all is there that a run needs. Looks at Python, the compiled core, libraries, memory, "
+        "disk and Slurm, and says what to do. Exit code 0: all that is needed works; what is marked optional "
+        "may be missing.",
         (("a line a check", "pysim doctor"), ("the same for scripts", "pysim doctor --json")),
         options=(JSON,),
     ),
@@ -26,19 +27,24 @@ JOBS = (
         "check",
         _GROUP,
         "pysim.cli.job_check:check",
-        "Check that a workload, or the job of a file, touches only what it declares, and has no races.",
+        "Check that a job touches only what it declares, and has no races.",
         (
             ("a workload", "pysim check gru:hidden=256,batch=8,timesteps=2"),
             ("the job of a file: its variable job, or what its make_job() returns", "pysim check job.py"),
         ),
-        (WORKLOAD._replace(metavar="WORKLOAD|FILE.py"),),
+        (
+            WORKLOAD._replace(
+                metavar="WORKLOAD|FILE.py",
+                doc="name:key=value,... of a workload, or a Python file that defines job or make_job()",
+            ),
+        ),
         (MACHINE,),
     ),
     Command(
         "dependences",
         _GROUP,
         "pysim.cli.dependence_graph:dependences",
-        "Show which TBs depend on which in a workload (name:key=value,...), trace or result file.",
+        "Show which TBs of a workload, trace or result depend on which.",
         (
             ("edges by pair of kernels", "pysim dependences gru:hidden=256,batch=8,timesteps=2"),
             (
@@ -50,7 +56,12 @@ JOBS = (
                 "pysim dependences traces/gru --kernels 1-3 -o graph.h5",
             ),
         ),
-        (WORKLOAD._replace(metavar="WORKLOAD|FOLDER|FILE.h5"),),
+        (
+            WORKLOAD._replace(
+                metavar="WORKLOAD|FOLDER|FILE.h5",
+                doc="name:key=value,... of a workload, the folder of a trace, or a result file",
+            ),
+        ),
         (
             MACHINE,
             one_of("granularity", ("sector", "line", "page"), "sector", "conflicts by sector, line or page"),
@@ -77,7 +88,7 @@ JOBS = (
         "write-trace",
         _GROUP,
         "pysim.cli.writing:write_trace",
-        "Write a workload (name:key=value,...) as a SASS trace to a folder.",
+        "Write a workload as a SASS trace to a folder.",
         (
             (
                 "all kernels of a small GRU",
@@ -103,7 +114,7 @@ JOBS = (
         "calibrate",
         _GROUP,
         "pysim.cli.writing:calibrate",
-        "Make a device file from the micro.json that tests/hw/suite/micro.cu wrote to a folder.",
+        "Make a device file from measurements. tests/hw/suite/micro.cu writes them as micro.json.",
         (
             ("print the device file", "pysim calibrate measured"),
             (
@@ -122,7 +133,8 @@ JOBS = (
         "completion",
         _GROUP,
         "pysim.cli.completion:completion",
-        "Print a script that completes pysim's commands, options and names in a shell.",
+        "Print a script for a shell that completes commands and options. It also completes names, such as "
+        "those of GPUs, workloads and schemes.",
         (
             ("for this shell; in ~/.bashrc for all", "source <(pysim completion bash)"),
             ("for fish, in all its shells", "pysim completion fish > pysim.fish"),

@@ -24,7 +24,7 @@ def _listing(
 LOOKUPS = (
     _listing(
         "devices",
-        "List the GPUs; with a name or FILE.toml: each parameter with its source.",
+        "List the GPUs. With a name or FILE.toml: each parameter with its source.",
         (
             ("all GPUs", "pysim devices"),
             ("each number of an H200, and where it comes from", "pysim devices h200"),
@@ -33,7 +33,7 @@ LOOKUPS = (
     ),
     _listing(
         "kernels",
-        "List the kernel templates with their arguments; with a name: its docstring.",
+        "List the kernel templates with their arguments. With a name: its docstring.",
         (
             ("all templates, and which GPUs take which GEMM tiles", "pysim kernels"),
             ("arguments and docstring of one", "pysim kernels gemm"),
@@ -41,7 +41,7 @@ LOOKUPS = (
     ),
     _listing(
         "workloads",
-        "List the workloads; with a name: its keys and defaults.",
+        "List the workloads. With a name: its keys and defaults.",
         (
             ("all workloads", "pysim workloads"),
             ("the keys of a GRU with their defaults", "pysim workloads gru"),
@@ -57,7 +57,7 @@ LOOKUPS = (
     ),
     _listing(
         "parameters",
-        "List the parameters of --set, or those of a group such as gpu.l2.",
+        "List the parameters of --set, or those of a group.",
         (
             ("all parameters with defaults and ranges", "pysim parameters"),
             ("those of the L2, with the values of an H200", "pysim parameters gpu.l2 --gpu h200"),
@@ -73,7 +73,7 @@ LOOKUPS = (
     ),
     _listing(
         "tables",
-        "List the tables of result files; with a name: its columns.",
+        "List the tables of result files. With a name: its columns.",
         (
             ("all tables with their columns", "pysim tables"),
             ("unit and meaning of each column of stalls", "pysim tables stalls --markdown"),
@@ -84,7 +84,7 @@ LOOKUPS = (
         "help",
         _GROUP,
         "pysim.cli.command:show_help",
-        "Show the help of a command; exit-codes: what scripts and commands exit with.",
+        "Explain a command, or the exit codes of scripts and commands.",
         (("one command", "pysim help sweep"), ("the exit codes", "pysim help exit-codes")),
         (Operand("topic", "COMMAND|exit-codes", "what to explain", "?", words="commands"),),
     ),

@@ -18,7 +18,7 @@ RESULTS = (
         "report",
         _GROUP,
         "pysim.cli.results.report:report",
-        "Show result files, or a sweep, as one HTML file that needs no network.",
+        "Show result files, or a sweep, as one HTML file. The page needs no network.",
         (
             ("timelines, waits and dependences of a run", "pysim report gru.h5 -o gru.html"),
             ("two results beside each other", "pysim report before.h5 after.h5 -o both.html"),
@@ -51,7 +51,7 @@ RESULTS = (
         "timeline",
         _GROUP,
         "pysim.cli.results.timeline:timeline",
-        "Write a result file as a Chrome trace, for Perfetto (ui.perfetto.dev).",
+        "Write a result file as a Chrome trace, for Perfetto. It opens at ui.perfetto.dev.",
         (
             ("all runs of the file", "pysim timeline gru.h5 -o gru.json.gz"),
             (

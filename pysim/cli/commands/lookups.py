@@ -11,14 +11,16 @@ _GROUP = "look things up"
 _MARKDOWN = Option("markdown", "", None, False, "print a Markdown table")
 
 
-def _named(what: str, metavar: str = "NAME") -> tuple[Operand, ...]:
-    return (Operand("name", metavar, f"show this one of the {what}", "?", words=what),)
-
-
 def _listing(
-    name: str, doc: str, examples: tuple[tuple[str, str], ...], *options: Option, metavar: str = "NAME"
+    name: str,
+    doc: str,
+    examples: tuple[tuple[str, str], ...],
+    *options: Option,
+    operand: tuple[str, str] = ("NAME", "show this one alone"),
 ) -> Command:
-    return Command(name, _GROUP, f"pysim.cli.listings:{name}", doc, examples, _named(name, metavar), options)
+    """Return a command that lists what its name says, or one of it."""
+    chosen = Operand("name", *operand, "?", words=name)
+    return Command(name, _GROUP, f"pysim.cli.listings:{name}", doc, examples, (chosen,), options)
 
 
 LOOKUPS = (
@@ -29,7 +31,7 @@ LOOKUPS = (
             ("all GPUs", "pysim devices"),
             ("each number of an H200, and where it comes from", "pysim devices h200"),
         ),
-        metavar="NAME|FILE.toml",
+        operand=("NAME|FILE.toml", "show the parameters of this one"),
     ),
     _listing(
         "kernels",
@@ -64,7 +66,7 @@ LOOKUPS = (
         ),
         MACHINE._replace(doc="show the values of this GPU"),
         _MARKDOWN,
-        metavar="GROUP",
+        operand=("GROUP", "a path, or what paths begin with, such as gpu.l2"),
     ),
     _listing(
         "mechanisms",

@@ -1,4 +1,7 @@
-"""The wheel, in an environment of its own and an empty folder: what it holds, and that it works alone."""
+"""The wheel, in an environment of its own and an empty folder: what it holds, and that it works alone.
+
+It is installed under each Python version that ``tests/support/pythons.py`` finds.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.calls import ROOT
+from tests.support.pythons import LISTED, VERSIONS, python_of
 
 pytestmark = pytest.mark.deep  # installs numpy and h5py from the package index
 PATIENCE = 900
@@ -45,11 +49,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel, and what it requires, in a new environment."""
+@pytest.fixture(scope="module", params=VERSIONS)
+def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    """Install the wheel, and what it requires, in a new environment of a Python version."""
+    found = python_of(request.param)
+    if found is None:
+        pytest.skip(f"no python{request.param} that runs on PATH or in {LISTED}")
     folder = tmp_path_factory.mktemp("environment")
-    succeeded(run(sys.executable, "-m", "venv", folder, folder=folder))
+    succeeded(run(found, "-m", "venv", folder, folder=folder))
     python = folder / "bin" / "python"
     succeeded(run(python, "-m", "pip", "install", "-q", wheel, folder=folder))
     return python
@@ -69,9 +76,16 @@ def test_one_wheel_for_all_versions_and_one_name_in_it(wheel: Path) -> None:
     assert measured <= {name.rpartition("/")[2] for name in names if "/measured/" in name}
 
 
+def test_the_environment_is_of_the_version(
+    python: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    said = succeeded(run(python, "--version", folder=tmp_path))
+    assert said.startswith(f"Python {request.node.callspec.params['python']}.")
+
+
 def test_it_works_in_an_empty_folder(python: Path, tmp_path: Path) -> None:
     command = python.parent / "pysim"
-    words = ("--hidden", 64, "--timesteps", 2, "--schemes", "stream,tb_static", "--quiet")
+    words = ("--hidden", 256, "--schemes", "stream,tb_static", "--quiet")
     assert "tb_static" in succeeded(run(command, "run", "gru", *words, "--out", "a.h5", folder=tmp_path))
     succeeded(run(command, "report", "a.h5", "-o", "a.html", folder=tmp_path))
     succeeded(run(command, "timeline", "a.h5", "-o", "t.json", folder=tmp_path))

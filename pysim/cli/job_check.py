@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pysim.errors import InputError, WorkloadError
+from pysim.errors import InputError, InternalError, SimError, WorkloadError, brief
 
 if TYPE_CHECKING:
     import argparse
@@ -13,14 +15,38 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
 
 
+def _failed_line(path: Path, error: Exception) -> str:
+    """Return file and line of an error: the innermost line of the user's file, or of one beside it."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{error.filename}:{error.lineno}"
+    folder = path.absolute().parent
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).absolute().parent == folder:
+            return f"{frame.filename}:{frame.lineno}"
+    return str(path)
+
+
 def _job_of_file(path: Path) -> Job:
-    """Run a Python file and return its ``job``, or what its ``make_job()`` returns."""
+    """Run a Python file and return its ``job``, or what its ``make_job()`` returns.
+
+    It finds the modules beside it, as under ``python FILE.py``. InputError names the line that failed.
+    """
     import runpy
 
     from pysim.program.job import Job
 
-    names = runpy.run_path(str(path), run_name="pysim_check")
-    made = names["make_job"]() if callable(names.get("make_job")) else names.get("job")
+    sys.path.insert(0, str(path.parent.absolute()))
+    try:
+        names = runpy.run_path(str(path), run_name="pysim_check")
+        made = names["make_job"]() if callable(names.get("make_job")) else names.get("job")
+    except Exception as error:
+        # pysim's own errors say what is wrong
+        if isinstance(error, SimError | InternalError) or getattr(error, "user_error", False):
+            raise
+        said = brief(error.msg if isinstance(error, SyntaxError) else str(error), 200)
+        raise InputError(f"{_failed_line(path, error)}: {type(error).__name__}: {said}") from error
+    finally:
+        sys.path.pop(0)
     if not isinstance(made, Job):
         raise InputError(f"{path}: must define job, a Job, or a function make_job that returns one")
     return made

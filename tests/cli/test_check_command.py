@@ -59,3 +59,33 @@ def test_files_that_are_none(tmp_path):
     refused(pysim("check", path), f"error: {path}: no such file", 2)
     path.write_text("job = 5\n", encoding="utf-8")
     refused(pysim("check", path), f"error: {path}: must define job, a Job, or a function", 2)
+
+
+def test_a_module_beside_the_file_is_found(write, tmp_path):
+    write()
+    path = tmp_path / "other.py"
+    path.write_text("from job import job\n", encoding="utf-8")
+    done = pysim("check", path)
+    assert (done.returncode, done.stdout) == (0, "mine: 1 kernels of 1 launches, 8 TBs: no fault found\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import pysim\n\npysim.Code().load()\n", ":3: TypeError: "),
+        ("def make_job():\n    return 1 / 0\n", ":2: ZeroDivisionError: division by zero"),
+        ("def x(:\n", ":1: SyntaxError: invalid syntax"),
+        ("import missing_of_mine\n", ":1: ModuleNotFoundError: No module named 'missing_of_mine'"),
+    ],
+)
+def test_an_error_in_the_file_is_its_line(tmp_path, text, said):
+    path = tmp_path / "a.py"
+    path.write_text(text, encoding="utf-8")
+    refused(pysim("check", path), f"error: {path}{said}", 2)
+
+
+def test_an_error_in_a_module_beside_it_is_the_line_there(tmp_path):
+    (tmp_path / "beside.py").write_text("x = 1\nx.y\n", encoding="utf-8")
+    path = tmp_path / "a.py"
+    path.write_text("import beside\n", encoding="utf-8")
+    refused(pysim("check", path), f"error: {tmp_path / 'beside.py'}:2: AttributeError: ", 2)

@@ -35,7 +35,7 @@ def reading_input() -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-class _Terminated(BaseException):
+class Terminated(BaseException):
     """SIGTERM as an exception, so that open files are closed and temporary files removed."""
 
 
@@ -58,7 +58,7 @@ def keep_on_signals(keeper: Keeper) -> None:
 
 
 def _stop(number: int, _frame: object) -> None:
-    error = KeyboardInterrupt() if number == signal.SIGINT else _Terminated()
+    error = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
     if not _keepers:
         raise error
     _keepers[0].stop(error)
@@ -131,7 +131,7 @@ def _status(main: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPT
-    except _Terminated:
+    except Terminated:
         print("terminated", file=sys.stderr)
         return EXIT_TERMINATED
     except InternalError:

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pysim.cli.exit_codes import EXIT_ERROR
+from pysim.cli.entry import Terminated
+from pysim.cli.exit_codes import EXIT_ERROR, EXIT_TERMINATED
 from pysim.cli.options import SHARED, Options
 from pysim.errors import ConfigError
 
@@ -219,6 +220,15 @@ def collect(args: argparse.Namespace) -> None:
 
 def work_command(args: argparse.Namespace) -> int:
     """Simulate the missing points of a sweep in this process."""
+    try:
+        return _work(args)
+    except Terminated:
+        if not args.child:
+            raise
+        return EXIT_TERMINATED  # the parent says why it stops its workers
+
+
+def _work(args: argparse.Namespace) -> int:
     from .folder import SweepFolder
     from .worker import Shard, work
 

@@ -329,17 +329,17 @@ def _check_existing(
             old = Results(target)
         except StoreError as error:
             raise StoreError(
-                f"{target} exists and is not a complete result file; --force replaces it"
+                f"{target} exists and is not a complete result file; --force (force=True) replaces it"
             ) from error
         # one that was interrupted gives way to one of the same configuration
         if old.attributes.get(INTERRUPTED) and text is not None and _json(old.configuration) == text:
             return
         same = text is None or _json(old.configuration) == text
         if not same or digest not in (None, old.attributes["hash"]):
-            raise StoreError(f"{target} exists with different results; --force replaces it")
+            raise StoreError(f"{target} exists with different results; --force (force=True) replaces it")
     # the user may have put a file of that name there
     if sidecar_too and beside.exists() and text is not None and beside.read_bytes() != text.encode():
-        raise StoreError(f"{beside} exists with another configuration; --force replaces it")
+        raise StoreError(f"{beside} exists with another configuration; --force (force=True) replaces it")
 
 
 def _open(path: Path) -> Any:

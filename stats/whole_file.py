@@ -20,7 +20,7 @@ def check_target(path: Path, force: bool) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a folder")
     if path.exists() and not force:
-        raise StoreError(f"{path} is there already: --force replaces it")
+        raise StoreError(f"{path} is there already: --force (force=True) replaces it")
     for parent in path.parents:
         if parent.exists() and not parent.is_dir():
             raise StoreError(f"cannot write {path}: {parent} is no folder")

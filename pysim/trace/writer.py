@@ -242,7 +242,7 @@ def _folder(path: Path, *, force: bool) -> Iterator[_Folder]:
         if path.exists() and not path.is_dir():
             raise OutputError(f"{path} is not a folder")
         if path.is_dir() and any(path.iterdir()) and not force:
-            raise OutputError(f"{path} is not empty: --force replaces the trace in it")
+            raise OutputError(f"{path} is not empty: --force (force=True) replaces the trace in it")
         missing = [p for p in (path, *path.parents) if not p.exists()]
         for p in reversed(missing):
             p.mkdir()

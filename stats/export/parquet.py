@@ -143,7 +143,7 @@ def _write(files: Mapping[Path, bytes], force: bool) -> None:
             if path.is_dir():
                 raise StoreError(f"{path} is a folder")
             if path.exists() and not force and path.read_bytes() != data:
-                raise StoreError(f"{path} exists with other contents; --force replaces it")
+                raise StoreError(f"{path} exists with other contents; --force (force=True) replaces it")
         write_files(files)
     except OSError as error:
         raise StoreError(f"cannot write to {folder}: {error.strerror or error}") from error

@@ -71,7 +71,7 @@ class Recording:
     no_edges: str = "the report was written without the job"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Page:
     """What the template gets: facts for the static part, ``data`` and ``blobs`` for the script."""
 
@@ -83,6 +83,10 @@ class Page:
     notes: list[str] = field(default_factory=list)
     meanings: dict[str, tuple[str, str]] = field(default_factory=dict)
     path: Path | None = None
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f" in {self.path}: open it in a browser"
+        return f"<Page: {self.title}{where}>"
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook; a large one is only named."""

@@ -125,7 +125,8 @@ def test_bad_input_is_one_line(tool, file: Path, words: tuple[str, ...], said: s
 def test_an_existing_file_stays(tool, file: Path) -> None:
     Path("r.html").write_text("mine")
     assert (
-        tool("report", "gru.h5", "-o", "r.html")[2] == "error: r.html is there already: --force replaces it\n"
+        tool("report", "gru.h5", "-o", "r.html")[2]
+        == "error: r.html is there already: --force (force=True) replaces it\n"
     )
     assert Path("r.html").read_text() == "mine"
     assert tool("report", "gru.h5", "-o", "r.html", "--force")[0] == 0

@@ -36,7 +36,7 @@ def test_a_trace(tool) -> None:
     assert out == f"wrote t.json.gz: stream: {tbs} TBs, {arrows} arrows, 0.0 MB\n"
     assert tool("gru.h5", "-o", "t.json.gz")[0::2] == (
         1,
-        "error: t.json.gz is there already: --force replaces it\n",
+        "error: t.json.gz is there already: --force (force=True) replaces it\n",
     )
     assert tool("gru.h5", "-o", "t.json.gz", "--force")[0] == 0
 

@@ -30,6 +30,7 @@ def test_it_shows_the_runs_that_were_asked_for(result, tmp_path: Path) -> None:
     assert [run["row"]["scheme"] for run in data["runs"]] == ["tb_static", "pool"]
     assert all(run["graph"] and not run["inferred"] for run in data["runs"])
     assert 'srcdoc="&lt;!doctype html&gt;' in page._repr_html_()
+    assert repr(page) == f"<Page: {page.title} in {tmp_path / 'r.html'}: open it in a browser>"
     from pysim.units import ROWS
 
     assert ROWS["gpu.sms"].doc in (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -54,7 +55,7 @@ def test_its_numbers_are_those_of_the_file(result, tmp_path: Path) -> None:
 
 def test_an_existing_file_stays(result, tmp_path: Path) -> None:
     (tmp_path / "r.html").write_text("mine")
-    with pytest.raises(OutputError, match="is there already"):
+    with pytest.raises(OutputError, match=r"is there already: .*force=True.* replaces it"):
         result.report(tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text() == "mine"
     result.report(tmp_path / "r.html", force=True)

@@ -309,7 +309,7 @@ def test_refused(gru, tmp_path: Path) -> None:
         assert sorted(tmp_path.iterdir()) == before
 
     (tmp_path / "there.json").write_text("mine")
-    refused("there.json", "there.json is there already: --force replaces it")
+    refused("there.json", "there.json is there already: --force .force=True. replaces it")
     refused("t.txt", r"the name of a trace ends in .json or .json.gz")
     refused("t.json", "has no run of scheme nope: there are host, stream,", schemes=("nope",))
     refused("t.json", "has no TBs of kernels 900-999", kernels=((900, 999),))

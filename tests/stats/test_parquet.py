@@ -183,7 +183,7 @@ def test_the_command(file: Path, tmp_path: Path) -> None:
         (("a.h5",), "required: -o/--out", 2),
         (("a.h5", "-o", "x", "--tables", "run"), "has no table 'run': did you mean runs?", 2),
         (("a.h5", "-o", "x", "--tables", "none"), "has no table 'none'", 2),
-        (("a.h5", "-o", "out"), "exists with other contents; --force replaces it", 1),
+        (("a.h5", "-o", "out"), "exists with other contents; --force (force=True) replaces it", 1),
         (("a.h5", "-o", "a.json"), "cannot write to a.json: File exists", 1),
         (("a.h5", "-o", "/proc/x"), "cannot write to /proc/x", 1),
         (("a.h5", "-o", "x.parquet"), "x.parquet is one file", 1),

@@ -244,7 +244,10 @@ def parse(text: str) -> tuple[str, dict[str, object]]:
     """Split ``name:key=value,key=value`` into the name and typed arguments; unknown ones are refused."""
     name, _, rest = text.partition(":")
     if name not in WORKLOADS:
-        raise WorkloadError(f"no workload {name!r}: {_hint(name, list(WORKLOADS))}")
+        ours = "a job of your own is simulated in Python: pysim.simulate(GPU, JOB, SCHEMES)"
+        raise WorkloadError(
+            f"no workload {name!r}: {ours if name.endswith('.py') else _hint(name, list(WORKLOADS))}"
+        )
     known = arguments_of(name)
     arguments: dict[str, object] = {}
     for part in filter(None, rest.split(",")):

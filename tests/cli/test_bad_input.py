@@ -272,3 +272,12 @@ def test_a_result_that_does_not_exist():
     refused(ConfigError, "kernel 4", call=lambda: result.explain("stream", 4, 0))
     refused(ConfigError, "TB 9", call=lambda: result.explain("stream", 0, 9))
     refused(ConfigError, "nope", call=lambda: result.frame("nope"))
+
+
+def test_a_python_file_is_no_workload():
+    refused(
+        WorkloadError,
+        "no workload 'mine.py'",
+        "pysim.simulate(GPU, JOB, SCHEMES)",
+        call=lambda: make("mine.py"),
+    )

@@ -240,14 +240,17 @@ def arguments_of(name: str) -> dict[str, inspect.Parameter]:
     return {key: known[key] for key in known if key != MACHINE}
 
 
+def unknown_workload(name: str) -> str:
+    """Return the error message for a name that no workload has."""
+    ours = "a job of your own is simulated in Python: pysim.simulate(GPU, JOB, SCHEMES)"
+    return f"no workload {name!r}: {ours if name.endswith('.py') else _hint(name, list(WORKLOADS))}"
+
+
 def parse(text: str) -> tuple[str, dict[str, object]]:
     """Split ``name:key=value,key=value`` into the name and typed arguments; unknown ones are refused."""
     name, _, rest = text.partition(":")
     if name not in WORKLOADS:
-        ours = "a job of your own is simulated in Python: pysim.simulate(GPU, JOB, SCHEMES)"
-        raise WorkloadError(
-            f"no workload {name!r}: {ours if name.endswith('.py') else _hint(name, list(WORKLOADS))}"
-        )
+        raise WorkloadError(unknown_workload(name))
     known = arguments_of(name)
     arguments: dict[str, object] = {}
     for part in filter(None, rest.split(",")):

@@ -38,13 +38,11 @@ def add_keys(parser: Parser, words: Sequence[str]) -> None:
     """
     if not words or words[0].startswith("-") or words[0].endswith(".toml"):
         return
-    from pysim.units import suggest
-    from pysim.workloads.registry import WORKLOADS, arguments_of
+    from pysim.workloads.registry import WORKLOADS, arguments_of, unknown_workload
 
     name = words[0].partition(":")[0]
     if name not in WORKLOADS:
-        hint = suggest(name, WORKLOADS) or ": there are " + ", ".join(WORKLOADS)
-        parser.error(f"no workload {name!r}{hint}")
+        parser.error(unknown_workload(name))
     group = parser.add_argument_group(f"keys of {name} (or name:key=value,...)")
     for key, row in arguments_of(name).items():
         if key in SHARED:

@@ -89,3 +89,8 @@ def test_an_error_in_a_module_beside_it_is_the_line_there(tmp_path):
     path = tmp_path / "a.py"
     path.write_text("import beside\n", encoding="utf-8")
     refused(pysim("check", path), f"error: {tmp_path / 'beside.py'}:2: AttributeError: ", 2)
+
+
+def test_run_takes_no_file(write):
+    path = write()
+    refused(pysim("run", path), f"error: no workload '{path}': a job of your own is simulated in Python", 2)

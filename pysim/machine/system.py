@@ -107,6 +107,8 @@ class Gpu(Part):
         if not isinstance(given, str):
             raise ConfigError(f"{brief(given)} is no path: give the name of a file that ends in .toml")
         target, shown = Path(given), brief(given, LONGEST_PATH)
+        if "\0" in given:  # Python's own words for it differ between versions
+            raise ConfigError(f"{shown}: cannot be written: a path holds no NUL")
         if target.suffix != ".toml":
             raise ConfigError(f"{shown}: the name of a device file must end in .toml")
         text = toml_of(self.device())
@@ -119,7 +121,7 @@ class Gpu(Part):
                 part.replace(target)
             finally:
                 part.unlink(missing_ok=True)
-        except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
+        except (OSError, ValueError) as error:  # a ValueError: a path that cannot be encoded
             raise ConfigError(f"{shown}: cannot be written: {getattr(error, 'strerror', error)}") from None
         return target
 

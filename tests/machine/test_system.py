@@ -200,7 +200,7 @@ def test_devices_and_configurations_are_keys():
         (lambda gpu: simulate(None, make("empty")), "NoneType is no machine"),
         (lambda gpu: gpu.save(None), "None is no path: give the name of a file that ends in .toml"),
         (lambda gpu: gpu.save(5), "5 is no path"),
-        (lambda gpu: gpu.save("a\0.toml"), "a\\x00.toml: cannot be written: embedded null byte"),
+        (lambda gpu: gpu.save("a\0.toml"), "a\\x00.toml: cannot be written: a path holds no NUL"),
         (lambda gpu: gpu.save("a" * 300 + ".toml"), "a" * 200 + "...: cannot be written: File name too long"),
         (lambda gpu: System(gpu).config(5), "overrides = 5: must be a dict by path"),
     ],

@@ -54,7 +54,7 @@ class Cost:
     chunk: int
 
 
-NVJET = Cost(begin=450, begin_cluster=300, step=140, chunk=200)
+NVJET = Cost(begin=750, begin_cluster=300, step=122, chunk=200)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,18 @@ def _cutlass(row, low):
     _fill(row, re.search(r"_([nt]{2})(?:_|$|>)", low), "name_layout")
 
 
+def _mangled_cutlass(row, name):
+    # C++ symbols of CUTLASS 3, such as those of grouped GEMMs
+    row["family"] = "cutlass3x"
+    main = re.search(r"MainloopSm90\w*?ILi(\d+)ENS\w+?_IJNS\w*?ILi(\d+)EEENS\w*?ILi(\d+)EEE", name)
+    _fill(row, main, "stages", "cluster_m", "cluster_n")
+    size = r"NS\w{1,2}_ILi(\d+)EEE"
+    tile = re.search(rf"(?:Pingpong|Cooperative)EEENS\w+?_IJ{size}{size}(?:{size}|S\w+?_EEE)", name)
+    _fill(row, tile, "tile_m", "tile_n", "tile_k")
+    if tile and not tile[3]:
+        row["tile_k"] = tile[2]  # a symbol names again what stands before
+
+
 def _older(row, low):
     row["family"] = re.search(r"(?:ampere|volta|maxwell|turing|hopper)_[a-z0-9]+", low)[0]
     _fill(row, re.search(r"_(\d+)x(\d+)(?:_(\d+)x(\d+))?", low), "tile_m", "tile_n", "tile_k", "stages")
@@ -75,6 +87,8 @@ def parse_name(name):
         _attention(row, low)
     elif "xmma" in low:
         _xmma(row, low)
+    elif name.startswith("_ZN7cutlass"):
+        _mangled_cutlass(row, name)
     elif "cutlass" in low:
         _cutlass(row, low)
     elif re.search(r"(ampere|volta|maxwell|turing|hopper)_[a-z0-9]+", low):

@@ -9,8 +9,8 @@ import pytest
 from tests.support.measured import measured_table
 
 LARGE = 210 * 1024  # shared memory that leaves no room for a second TB
-# resident clusters by their TBs, one TB an SM, as cudaOccupancyMaxActiveClusters says; so a GPC of this card
-# has fewer than 16 SMs
+# resident clusters by their TBs, one TB an SM, as cudaOccupancyMaxActiveClusters says and nvjet launches them
+# (test_hw_library.py); so a GPC of this card has fewer than 16 SMs
 RESIDENT = {1: 132, 2: 66, 4: 30, 8: 15}
 BODIES = ("empty", "maps", "barriers", "gemm", "load", "store")
 

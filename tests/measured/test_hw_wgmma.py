@@ -47,10 +47,10 @@ def busy(row):
 @pytest.mark.parametrize("kind", TYPES)
 def test_multiplies_of_one_accumulator_are_pipelined(kind):
     """Reading the 64 rows of A limits n below 64; several warp groups may end before the last step ends."""
-    for row in each("shared", kind, left=NEVER, warp_groups=1):
+    for row in each("shared", kind, left=NEVER, warp_groups=1, chains=1):
         assert row["cycles"] == pytest.approx(busy(row), abs=0.1)
     for groups in (2, 3):
-        for row in each("shared", kind, left=NEVER, warp_groups=groups):
+        for row in each("shared", kind, left=NEVER, warp_groups=groups, chains=1):
             assert 0.965 * busy(row) < row["cycles"] < 1.003 * busy(row)
 
 
@@ -64,8 +64,8 @@ def test_latency_of_a_lone_multiply(kind, a_from, pipeline):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_latency_of_a_step(kind):
-    """The first multiply's latency, then one after the other, whatever accumulators they add to."""
-    for row in each("shared", kind, warp_groups=1):
+    """The first multiply's latency, then one after the other."""
+    for row in each("shared", kind, warp_groups=1, chains=1):
         assert row["first"] == 60 + row["n"] / 2 + (row["step"] - 1) * tensor_cycles(row["n"])
 
 
@@ -88,16 +88,16 @@ def test_all_sms_take_what_one_takes():
 
 def test_a_step_that_is_waited_for_takes_its_latency():
     """41 to 67 cycles a step more than its multiplies; one step left under way hides nearly all of it."""
-    for row in each("shared", warp_groups=1, left=0):
+    for row in each("shared", warp_groups=1, chains=1, left=0):
         assert -5.2 < row["cycles"] - row["first"] < 7.1
         assert 40 < row["cycles"] - busy(row) < 68
-    for row in each("shared", warp_groups=1, left=1):
+    for row in each("shared", warp_groups=1, chains=1, left=1):
         assert row["cycles"] - busy(row) < (13 if row["step"] == 1 else 5.1 if row["step"] == 2 else 0.3)
 
 
 def test_a_second_warp_group_hides_the_wait():
     """From steps of four multiplies on."""
-    for row in each("shared", warp_groups=2, left=0):
+    for row in each("shared", warp_groups=2, chains=1, left=0):
         if row["step"] >= 4:
             assert row["cycles"] == pytest.approx(busy(row), abs=0.3)
 

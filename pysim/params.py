@@ -129,8 +129,9 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("descriptor", 0, "cycle", 0, 4096, "To fetch the descriptor of a tensor: the first bulk copy of a kernel's tensor on an SM starts so much later."),
         Param("store_bytes", 32, "count", 1, 1024, "Bytes of shared memory a cycle that a bulk store reads."),
         Param("taken", 0, "cycle", 0, 4096, "From a bulk store's last byte that is read until its warp knows it."),
+        Param("fill_delay", 0.0, "cycle/64", 0, 64, "Cycles that each line that arrives in shared memory delays asynchronous multiplies, which read their operands there."),
         Param("cluster_latency", 64, "cycle", 16, 1024, "What an arrival at a barrier of another TB of the cluster takes longer than at an own one; bounds the quantum of jobs with clusters."),
-        Param("cluster_rest", 0, "count", 0, 64, "SMs of the last GPC that take clusters of more than two TBs (0: all)."),
+        Param("cluster_rest", 0, "count", 0, 64, "SMs of the last GPC that take clusters of more than two TBs, a multiple of 8 (0: all)."),
     ),
     "gpu.l1": (
         Param("size", 131072, "B", 8192, 262144, "L1 and shared memory together; L1 gets what the carve-out leaves."),

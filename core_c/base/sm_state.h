@@ -52,6 +52,7 @@ typedef struct gs_subcore {
     u64 leaves[GS_QUEUED]; /* the same of the last ones, a ring (gpu.sm.queue) */
     u32 queued;            /* how many have entered */
     u64 returned;          /* 64ths: when the results of its shared-memory wavefronts are back */
+    u32 fills, pad2;       /* fills_seen when it last took multiplies */
 } gs_subcore;
 
 /* What warps wait for in warp_order.h: pipes, then these. */
@@ -210,6 +211,7 @@ typedef struct gs_sm {
     u16 fill_hold[GS_FILLS];
     u32 fill_time[GS_FILLS]; /* cycles of fills; the last ones have not held the data array yet */
     u32 fills_arrived, fills_applied;
+    u32 fills_seen;          /* of all that have held the array */
     u32 copy_left[GS_WARPS]; /* cycle in which its last copy has left its sub-core's queue: its registers have
                                 been read */
     gs_smem_returns smem_returns[GS_WARPS];

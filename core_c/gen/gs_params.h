@@ -127,9 +127,11 @@ typedef struct gs_gpu_bulk_params {
     int64_t store_bytes;
     /* From a bulk store's last byte that is read until its warp knows it. [cycle] */
     int64_t taken;
+    /* Cycles that each line that arrives in shared memory delays asynchronous multiplies, which read their operands there. [1/64 cycle] */
+    int64_t fill_delay;
     /* What an arrival at a barrier of another TB of the cluster takes longer than at an own one; bounds the quantum of jobs with clusters. [cycle] */
     int64_t cluster_latency;
-    /* SMs of the last GPC that take clusters of more than two TBs (0: all). [count] */
+    /* SMs of the last GPC that take clusters of more than two TBs, a multiple of 8 (0: all). [count] */
     int64_t cluster_rest;
 } gs_gpu_bulk_params;
 

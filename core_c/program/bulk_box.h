@@ -7,10 +7,10 @@ typedef struct gs_bulk_place {
     i64 of[7]; /* 1, x, y, z, m, n, counter */
 } gs_bulk_place;
 
-/* Rows of `bytes` from an address on; none: rows = 0. */
+/* Rows of `bytes` from an address on; none: rows = 0. outside: rows of the box that lie outside. */
 typedef struct gs_bulk_rows {
     u64 address, pitch;
-    u32 rows, bytes;
+    u32 rows, bytes, outside;
 } gs_bulk_rows;
 
 static inline gs_bulk_rows gs_bulk_rows_of(const gs_bulk_box *b, u64 arg, const gs_bulk_place *place)
@@ -26,10 +26,11 @@ static inline gs_bulk_rows gs_bulk_rows_of(const gs_bulk_box *b, u64 arg, const 
     row = row > 0 ? row : 0;
     col = col > 0 ? col : 0;
     if (row >= row_end || col >= col_end) {
-        return (gs_bulk_rows){0};
+        return (gs_bulk_rows){.outside = b->rows};
     }
     u64 at = (u64)(place->of[3] * b->plane + row * b->pitch + col);
-    return (gs_bulk_rows){arg + at, (u64)b->pitch, (u32)(row_end - row), (u32)(col_end - col)};
+    return (gs_bulk_rows){arg + at, (u64)b->pitch, (u32)(row_end - row), (u32)(col_end - col),
+                          b->rows - (u32)(row_end - row)};
 }
 
 /* The lines of a row, one after another: `line`, and the sectors of it that the row touches. */

@@ -122,13 +122,18 @@ static inline u64 gs_block_issue(gs_subcore *b, const gs_iop *op, u64 start, u64
 
 /* A block of asynchronous multiplies reserves its issue slots and the tensor pipe; the warp goes on when they
    have issued, and op MULTIPLY_WAIT waits for their end, `chain` after the pipe has done them. */
-static inline void gs_block_run_async(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
+static inline void gs_block_run_async(const gs_sim *sim, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_warp *w = &sm->warp[wi];
     gs_subcore *b = &sm->sub[wi & 3];
     gs_tb *tb = &sm->tb[w->tb];
     gs_pipeline *p = &sm->pipeline[wi];
     u64 start = gs_max(c, b->issue), *work = (u64 *)(void *)&sm->work, end = 0;
+    /* lines that were written to shared memory meanwhile have delayed the multiplies that read it */
+    gs_data_array_catch_up(sm, c);
+    u64 late = (sm->fills_seen - b->fills) * (u64)sim->params.gpu_bulk.fill_delay;
+    b->fills = sm->fills_seen;
+    b->pipe[GS_PIPE_TENSOR] += b->pipe[GS_PIPE_TENSOR] > c * 64 ? late : 0;
     for (u32 i = 0; i < op->npipes; i++) {
         u64 e = gs_max(start * 64, b->pipe[op->pipe[i]]) + op->amount[i];
         b->pipe[op->pipe[i]] = e;

@@ -53,6 +53,7 @@ static inline void gs_data_array_catch_up(gs_sm *sm, u64 c)
         }
         sm->smem_free = gs_max(sm->smem_free, at * 64) + sm->fill_hold[sm->fills_applied & (GS_FILLS - 1)];
         sm->fills_applied++;
+        sm->fills_seen++;
     }
 }
 

@@ -164,7 +164,7 @@ static GS_ALWAYS_INLINE void gs_warp_run_block(gs_running *r, const gs_iop *op)
     const u32 oldest_first = r->sim->oldest_first;
     if (GS_UNLIKELY(op->async)) {
         r->w->pc++;
-        gs_block_run_async(sm, r->wi, op, r->c);
+        gs_block_run_async(r->sim, sm, r->wi, op, r->c);
         gs_warp_wake_next_waiter(r);
         return;
     }

@@ -51,7 +51,7 @@ def test_tiles_of_one_sm():
     for row in some("h200_tma_rate.csv", share=1, sms=1):
         if row["depth"] == 1:
             steps = (row["cycles"] - 271) / 160
-            assert steps == pytest.approx({8: 1, 16: 1, 32: 1, 64: 2, 128: 2, 256: 3}[row["rows"]], abs=0.03)
+            assert steps == pytest.approx({8: 1, 16: 1, 32: 1, 64: 2, 128: 2, 256: 3}[row["rows"]], abs=0.05)
         elif row["rows"] <= 128:
             assert row["cycles"] == pytest.approx(271, abs=2)
 
@@ -65,11 +65,27 @@ def test_bandwidth_of_tiles():
             assert 34 < rows * ROW / row["cycles"] < 40
 
 
-@pytest.mark.parametrize(("share", "most"), [(2, 376), (4, 518), (8, 554)])
-def test_tiles_of_a_cluster(share, most):
+@pytest.mark.parametrize(("share", "least", "most"), [(2, 376, 380), (4, 442, 523), (8, 471, 564)])
+def test_tiles_of_a_cluster(share, least, most):
     """The loop waits for each TB of the cluster to release a slot, which takes longer than up to 128 rows."""
-    rows = some("h200_tma_rate.csv", share=share)
-    assert 371 < min(row["cycles"] for row in rows) < max(r["cycles"] for r in rows if r["depth"] > 1) < most
+    rows = [row for row in some("h200_tma_rate.csv", share=share) if row["valid"] == row["rows"]]
+    found = [row["cycles"] for row in rows if row["depth"] > 1]
+    assert least < min(found) < max(found) < most
+
+
+def test_rows_outside_the_tensor_cost_all_sms_together():
+    """Sixty rows outside or more take longer than rows inside, but not in one cluster alone."""
+
+    def cycles(sms, rows):
+        made = some("h200_tma_rate.csv", share=2, sms=sms, depth=4, rows=rows)
+        return {row["rows"] - row["valid"]: row["cycles"] for row in made}
+
+    assert max(cycles(2, 128).values()) < 380
+    for rows in (64, 128):
+        made = {outside: time for outside, time in cycles(120, rows).items() if outside >= 60}
+        for outside, time in made.items():
+            assert 8 < time / outside < 12
+        assert made[max(made)] == max(made.values())
 
 
 def test_a_store_reads_32_bytes_a_cycle():

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(384, 1) k_rate(const __grid_constant__ CUtenso
       if (SHARED && again) bar_wait(&empty[slot], parity ^ 1);
       bar_expect(&full[slot], rows * ROW);
       char* to = tiles + slot * rows * ROW + rank * part * ROW;
-      if (SHARED) tma_load_to(to, &map, &full[slot], 0, y + rank * part, all);
+      if (SHARED) tma_load_to(to, &map, &full[slot], 0, (fixed < 0 ? y : fixed) + rank * part, all);
       else tma_load(to, &map, &full[slot], 0, fixed < 0 ? y : fixed);
       y += rows;
       if (y >= wrap * rows) y = 0;
@@ -211,6 +211,10 @@ int main(int argc, char** argv) {
   for (int rows : {64, 128})
     for (int valid : {8, 16, 32, 48, 63, 120})
       if (valid < rows) for (int depth : {1, 4}) rated(8192, rows, valid, 1, 1, depth);
+  for (int share : {2, 4, 8})
+    for (int rows : {8, 64, 128})
+      for (int valid : {1, 4, 32, 64})
+        if (valid < rows && rows / share >= 1) for (int depth : {1, 4, 8}) for (int sms : {share, 120}) rated(8192, rows, valid, sms, share, depth);
   for (int share : {2, 4, 8})
     for (int rows : {16, 32, 64, 128})
       for (int sms : {share, 128})

@@ -167,6 +167,12 @@ SM: Rows = (
         "measured, h200_tma_latency.csv: 402 cycles where the descriptor is new to the SM, else 297",
     ),
     ("gpu.bulk.store_bytes", 32, "measured, h200_tma_store.csv: 4 cycles for each row of 128 B"),
+    (
+        "gpu.bulk.fill_delay",
+        0.09375,
+        "measured, h200_pipeline.csv: a k-step of tiles that keep the tensor cores busy takes 25 to 76 cycles"
+        " more than its multiplies, for 320 to 384 lines: 0.08 to 0.2 cycles a line, and this is a low value",
+    ),
     ("gpu.bulk.taken", 30, "measured, h200_tma_store.csv: 45 cycles beside those of the rows"),
     (
         "gpu.bulk.cluster_latency",
@@ -176,7 +182,8 @@ SM: Rows = (
     (
         "gpu.bulk.cluster_rest",
         8,
-        "measured, h200_nvjet_counters.csv: 30 clusters of four, 15 of eight and 66 of two fit",
+        "measured, h200_place.csv: 15 units of eight SMs, two in each GPC but one, which clusters of four and"
+        " eight share",
     ),
     ("gpu.l1.size", 262144, f"{SHEET}: 256 KB of L1 and shared memory an SM"),
     (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
-from pysim.workloads.kernels.pointwise import Field, elementwise, flat
+from pysim.workloads.kernels.tiles import WARP
 
 from .hopper_gemm import NVJET, Cost, HopperGemm, hopper_gemm
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 REDUCE_THREADS = 512  # <32, 16> in the name of the reduction; an element each
-STATIC_TURNS = 2  # tiles that a TB takes without a counter in memory, which a memset resets (memory_operations)
+REDUCE_INTS = 100  # instructions of a thread beside its loads and sums, an estimate: 1.6 us for little work
+STATIC_TURNS = 2  # a TB that takes more tiles goes by a counter in memory, which a memset resets
 
 
 def gemm_launches(
@@ -47,17 +49,60 @@ def split_k_sum(parts: Tensor, splits: int, memory: Memory, out: int) -> tuple[K
     """Return the kernel that adds the ``splits`` parts of a C, and C, of ``out``-byte elements."""
     c = memory.tensor("C", parts.rows // splits, parts.cols, out)
     size = c.rows * c.cols
-    reads = [Field(flat(parts), part * size) for part in range(splits)]
-    kernel = elementwise(
-        "split_k_sum",
-        reads,
-        [Field(flat(c))],
-        cols=size,
-        per_element={"fp32": splits, "int": 8},
-        threads=REDUCE_THREADS,
-        widest=4,
-    )
+    grid = (-(-size // REDUCE_THREADS), 1, 1)
+
+    def of_rows(first: int, tensor: Tensor, tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return whole rows that hold the elements of each TB, from row ``first`` on."""
+        begin, end = tbs * REDUCE_THREADS, np.minimum((tbs + 1) * REDUCE_THREADS, size)
+        zero = np.zeros_like(tbs)
+        return np.stack([first + begin // c.cols, first - (-end // c.cols), zero, zero + tensor.cols], 1)
+
+    reads = [Access(parts, "read", partial(of_rows, part * c.rows, parts)) for part in range(splits)]
+    flat = replace(c, rows=1, cols=size)
+    writes = Access(flat, "write", partial(_flat_rows, size))
+    kernel = Kernel("split_k_sum", _sum_program(size, splits, out), grid, (parts, flat), (*reads, writes))
     return kernel, c
+
+
+def _flat_rows(size: int, tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the elements of each TB, in a tensor seen as one row."""
+    zero = np.zeros_like(tbs)
+    return np.stack([zero, zero + 1, tbs * REDUCE_THREADS, np.minimum((tbs + 1) * REDUCE_THREADS, size)], 1)
+
+
+@lru_cache(maxsize=256)
+def _sum_program(size: int, splits: int, out: int) -> Program:
+    """Each thread adds the parts of an element, one after another, and stores the sum."""
+    warps = REDUCE_THREADS // WARP
+    last = (size - 1) % REDUCE_THREADS + 1
+
+    def patterns(arg: int, item: int, base: int, width: int) -> tuple[Pattern, ...]:
+        lanes = [min(max(width - WARP * warp, 0), WARP) for warp in range(warps)]
+        return tuple(
+            Pattern(
+                arg,
+                item,
+                base=base + warp * WARP * item,
+                bx=REDUCE_THREADS * item,
+                s0=item,
+                lanes=(1 << n) - 1,
+            )
+            for warp, n in enumerate(lanes)
+        )
+
+    variants = []
+    for number in range(8):
+        width = last if number & 1 else REDUCE_THREADS
+        code = Code()
+        code.compute(int=REDUCE_INTS, control=REDUCE_INTS // 4, chain=REDUCE_INTS)
+        for part in range(splits):
+            code.load(0, *patterns(0, 4, part * size * 4, width))
+        code.wait(0)
+        code.compute(fp32=splits, int=8, chain=4 * splits)
+        code.store(1, *patterns(1, out, 0, width))
+        code.exit()
+        variants.append(tuple(code.ops))
+    return Program("split_k_sum", tuple(variants), warps, 32, 0, 2)
 
 
 def memset(tensor: Tensor) -> Kernel:

@@ -54,7 +54,7 @@ class Cost:
     chunk: int
 
 
-NVJET = Cost(begin=750, begin_cluster=300, step=122, chunk=200)
+NVJET = Cost(begin=850, begin_cluster=300, step=126, chunk=240)
 
 
 @dataclass(frozen=True)

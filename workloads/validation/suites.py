@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pysim.errors import ConfigError
 
-from . import cusync, deepbench, h200
+from . import cusync, deepbench, h200, library
 from .cases import Case, Suite
 from .table import packaged, rows_of, text_of
 
@@ -22,6 +22,7 @@ SUITES: dict[str, Suite] = {
         cusync.CONV,
         deepbench.GEMM,
         deepbench.RNN,
+        library.GEMM,
     )
 }
 

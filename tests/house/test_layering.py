@@ -26,6 +26,7 @@ PYSIM = (
 )
 WORKLOADS = (
     "pysim.workloads.kernels",
+    "pysim.workloads.library",
     "pysim.workloads.mirrored",
     "pysim.workloads.microbench",
     "pysim.workloads.networks",

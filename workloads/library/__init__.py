@@ -1,1 +1,1 @@
-"""Kernels that vendors' libraries launch."""
+"""Which kernel a vendor library launches for a problem: its tile, cluster, split of K and grid."""

@@ -105,6 +105,15 @@ class GemmChoice:
     runners_up: tuple[GemmChoice, ...] = ()
 
     @property
+    def unit(self) -> str:
+        """What computes: ``wgmma``, ``mma`` or ``ffma`` with tiles of C, else ``vector``."""
+        if self.family.startswith(("gem", "dot", "sgemm")):
+            return "vector"
+        if self.family.startswith(("nvjet", "sm90")):
+            return "wgmma"
+        return "ffma" if "simt" in self.family or "_ffma_" in self.name else "mma"
+
+    @property
     def tbs(self) -> int:
         """TBs of the launch."""
         return self.grid[0] * self.grid[1] * self.grid[2]

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from pysim.errors import WorkloadError
 
-from . import nvjet
-from .choice import GemmChoice, checked
+from . import nvjet, odd, small, tiled
+from .choice import GemmChoice, Problem, checked
 
 DEVICES = ("h200",)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Everything in the rule that was fitted to rows, not read off them."""
+
+    nvjet: dict[str, float] = field(default_factory=nvjet.constants)
+    tiled: tiled.Rules = tiled.ALL
+
+
+ALL = Fitted()
 
 
 def choose_gemm(
@@ -41,7 +54,21 @@ def choose_gemm(
     if device not in DEVICES:
         raise WorkloadError(f"library GEMM: device {device}: choices were measured on {', '.join(DEVICES)}")
     problem = checked(m, n, k, trans_a, trans_b, dtype)
-    if problem.item != 2 or problem.alignment() != 8:
-        what = f"{dtype} {m} x {n} x {k} {trans_a}{trans_b}"
-        raise WorkloadError(f"library GEMM: {what}: only fp16 and bf16 with rows of multiples of 8 are known")
-    return nvjet.choose(problem)
+    return small.choose(problem) or tiled_choice(problem)
+
+
+def tiled_choice(problem: Problem, fitted: Fitted = ALL) -> GemmChoice:
+    """Return the kernel of a problem that no kernel for vectors or few columns takes.
+
+    Parameters
+    ----------
+    problem : Problem
+        The GEMM.
+    fitted : Fitted
+        Constants, others than the package's to judge how well they forecast.
+    """
+    if problem.item == 4:
+        return tiled.choose(problem, fitted.tiled)
+    if problem.alignment() == 8:
+        return nvjet.choose(problem, fitted.nvjet)
+    return odd.choose(problem)

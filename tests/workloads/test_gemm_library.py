@@ -3,7 +3,10 @@
 import pytest
 
 from pysim.errors import WorkloadError
+from pysim.workloads.library.choice import Problem
+from pysim.workloads.library.cutlass import parts_of_k, swizzled
 from pysim.workloads.library.gemm import choose_gemm
+from pysim.workloads.library.tiled import walk
 
 
 def linear(m, n, k, dtype="fp16"):
@@ -64,3 +67,68 @@ def test_an_untransposed_a_is_fetched_32_rows_at_least():
 def test_what_is_not_known_is_refused(sizes, options, words):
     with pytest.raises(WorkloadError, match=words):
         choose_gemm(*sizes, **options)
+
+
+def test_odd_rows_run_on_older_kernels():
+    """4099 is odd: nothing is aligned; 2050 is even: 4 B; 4104 is a multiple of 8."""
+    families = [choose_gemm(size, size, size).family for size in (4099, 2050, 4104)]
+    assert families == [
+        "cutlass_75_tensorop_f16_s1688gemm_f16",
+        "cutlass_80_tensorop_f16_s16816gemm_f16",
+        "nvjet",
+    ]
+    assert choose_gemm(4096, 4099, 4096).family == "nvjet"  # n is no leading dimension
+    assert choose_gemm(4096, 4099, 4096, trans_b="T").family.startswith("cutlass_75")
+
+
+def test_parts_added_by_a_second_kernel_are_no_fp16():
+    choice = choose_gemm(777, 77, 7777)
+    assert choice.name == "cutlass_75_tensorop_s1688gemm_f16_128x128_nn_align1"
+    assert (choice.split_k, choice.reduction, choice.grid) == (37, "kernel", (8, 1, 37))
+
+
+def test_tf32_needs_a_large_gemm_for_wgmma():
+    assert linear(4096, 4096, 4096, "tf32").unit == "wgmma"
+    assert linear(768, 16, 768, "tf32").unit == "mma"
+    assert linear(4099, 4099, 4099, "tf32").unit == "mma"
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "trans_a", "family", "tbs"),
+    [
+        (8192, 1, 2048, "T", "gemv2t_kernel_val", 1024),
+        (1024, 1, 1024, "T", "gemvx", 256),
+        (3072, 1, 1024, "N", "gemvx", 96),
+        (4224, 1, 128, "N", "gemvnsp_kernel", 132),
+        (6144, 4, 2048, "T", "gemmsn_tn_kernel", 768),
+        (6144, 16, 2048, "N", "gemmsn_nn_kernel", 384),
+    ],
+)
+def test_few_columns_in_fp32(m, n, k, trans_a, family, tbs):
+    choice = choose_gemm(m, n, k, trans_a=trans_a, dtype="fp32")
+    assert (choice.family, choice.tbs, choice.unit) == (family, tbs, "vector")
+
+
+def test_full_waves_decide_the_parts_of_k():
+    """20 tiles on 264 slots: 13 parts; 272: four, as 5 waves of quarters beat 2 whole ones; 264: none."""
+    found = [parts_of_k(tiles, 4096, 8, 264) for tiles in (20, 272, 264)]
+    assert found == [13, 4, 1]
+    assert parts_of_k(20, 64, 8, 264) == 4  # two k-steps a part at the least
+
+
+def test_cutlass_widens_its_grid_by_up_to_8_tiles():
+    assert [swizzled(*tiles) for tiles in ((1, 133), (2, 3), (5, 5), (17, 33))] == [
+        (133, 1),
+        (6, 1),
+        (20, 2),
+        (264, 3),
+    ]
+
+
+def test_a_tree_answers_with_the_leaf_and_then_its_neighbours():
+    tree = "m <= 10:\n  n <= 5:\n    a b\n  else:\n    c\nelse:\n  B transposed no:\n    d\n  else:\n    e\n"
+    problem = Problem(10, 6, 8, "N", "N", "fp32")
+    assert walk(tree, problem) == (["c", "a", "b", "d", "e"], ["m <= 10", "not n <= 5"])
+    assert walk(tree, Problem(11, 6, 8, "N", "T", "fp32"))[0][0] == "e"
+    with pytest.raises(WorkloadError, match="asks for q"):
+        walk("q <= 3:\n  a\nelse:\n  b\n", problem)

@@ -121,7 +121,7 @@ def _measured(row: dict[str, str]) -> Measured:
 
 def sweep() -> list[Measured]:
     """Return the rows that the rule was made from."""
-    return [_measured(row) for row in _table("h200_gemm_choices.csv")]
+    return [_measured(row) for row in _table("h200_library_gemm.csv")]
 
 
 def later() -> list[Measured]:

@@ -27,7 +27,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
         if row.text("family") != FAMILY or dtype not in ITEM:
             continue
         m, n, k = sizes
-        layout = row.text("trans_a") + row.text("trans_b")
+        layout = row.text("trans")
         shape = f"{layout} {m:.0f}x{n:.0f}x{k:.0f}"
         time, clock = row.number("time_us_median"), row.number("sm_clock_mhz_median")
         made.append(
@@ -50,15 +50,16 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     return unique(made)
 
 
-_TOLD = (
-    *("dtype", "m", "n", "k", "trans_a", "trans_b", "tile_m", "tile_n", "stages", "cluster_m", "cluster_n"),
-    *("tbs", "registers_per_thread", "shared_memory_B", "kernel", "sm_clock_mhz_median"),
+_SIZES = (
+    *("m", "n", "k", "tile_m", "tile_n", "stages", "cluster_m", "cluster_n", "grid_x", "grid_y", "grid_z"),
+    *("registers_per_thread", "shared_memory_B"),
 )
+_TOLD = (*_SIZES, "dtype", "trans", "kernel", "sm_clock_mhz_median")
 
 
 def told_gemm(told: dict[str, str]) -> HopperGemm:
     """Return the GEMM of a row of the sweep, its kernel as the row names it."""
-    size = {name: int(told[name]) for name in _TOLD[1:4] + _TOLD[6:14]}
+    size = {name: int(told[name]) for name in _SIZES}
     words = told["kernel"].split("_")
     gemm = HopperGemm(
         m=size["m"],
@@ -67,14 +68,14 @@ def told_gemm(told: dict[str, str]) -> HopperGemm:
         tile=(size["tile_m"], size["tile_n"]),
         stages=size["stages"],
         cluster=(size["cluster_m"], size["cluster_n"]),
-        tbs=size["tbs"],
+        tbs=size["grid_x"] * size["grid_y"] * size["grid_z"],
         split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
         n_fast="h" in words,
         item=ITEM[told["dtype"]],
         smem=size["shared_memory_B"],
         registers=size["registers_per_thread"],
-        trans_a=told["trans_a"] == "T",
-        trans_b=told["trans_b"] == "T",
+        trans_a=told["trans"][0] == "T",
+        trans_b=told["trans"][1] == "T",
     )
     if "splitK" not in words:
         return gemm

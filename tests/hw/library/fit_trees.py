@@ -1,6 +1,6 @@
 """Grow the trees of ``workloads/library`` and fit the power law of its ``tiled``: ``fit_trees.py [FOLD]``.
 
-Uses the rows of ``h200_gemm_choices.csv`` that are not in FOLD (default: all; a row's fold is that of
+Uses the rows of ``h200_library_gemm.csv`` that are not in FOLD (default: all; a row's fold is that of
 ``workloads/library/accuracy.py``). Needs numpy and scikit-learn, no GPU. Prints JSON: weights, trees by name.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-TABLE = Path(__file__).resolve().parents[3] / "workloads" / "measured" / "h200_gemm_choices.csv"
+TABLE = Path(__file__).resolve().parents[3] / "workloads" / "measured" / "h200_library_gemm.csv"
 ASKED = {  # of each tree: questions and leaves
     "TF32_WGMMA": (("m", "n", "k", "m n", "A transposed"), 12),
     "TF32_MMA": (("m", "n", "k", "m n", "A transposed"), 12),

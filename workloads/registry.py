@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
 from pysim.errors import InputError, WorkloadError, brief
@@ -251,16 +251,25 @@ def parse(text: str) -> tuple[str, dict[str, object]]:
     name, _, rest = text.partition(":")
     if name not in WORKLOADS:
         raise WorkloadError(unknown_workload(name))
-    known = arguments_of(name)
+    known = {key: row.default for key, row in arguments_of(name).items()}
+    return name, read_arguments("workload", name, rest, known)
+
+
+def read_arguments(what: str, name: str, text: str, known: Mapping[str, object]) -> dict[str, object]:
+    """Read ``key=value,key=value``; values get the types of the defaults in ``known``.
+
+    Raises WorkloadError, which begins with ``what`` and ``name``, for an unknown key, one that is given
+    twice, and a value that is not of its type.
+    """
     arguments: dict[str, object] = {}
-    for part in filter(None, rest.split(",")):
+    for part in filter(None, text.split(",")):
         key, equals, value = part.partition("=")
         if key not in known:
-            raise WorkloadError(f"workload {name} has no key {key!r}: {_hint(key, list(known))}")
+            raise WorkloadError(f"{what} {name} has no key {key!r}: {_hint(key, list(known))}")
         if not equals or key in arguments:
-            raise WorkloadError(f"workload {name}: {part!r}: give each key once, as key=value")
-        arguments[key] = _value(value, known[key].default, f"{name}: {key}")
-    return name, arguments
+            raise WorkloadError(f"{what} {name}: {part!r}: give each key once, as key=value")
+        arguments[key] = _value(value, known[key], f"{name}: {key}")
+    return arguments
 
 
 def make(text: str, gpu: Machine | None = None) -> Job:

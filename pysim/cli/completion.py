@@ -58,7 +58,7 @@ def _listed() -> Mapping[str, Sequence[str]]:
 
     return {
         "devices": tuple(DEVICES),
-        "kernels": tuple(KERNELS),
+        "kernels": (*KERNELS, "choose"),
         "workloads": tuple(WORKLOADS),
         "schemes": tuple(SCHEMES),
         "mechanisms": tuple(MECHANISMS),

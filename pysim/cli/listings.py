@@ -70,12 +70,20 @@ def devices(args: argparse.Namespace) -> None:
 
 
 def kernels(args: argparse.Namespace) -> None:
-    """List the kernel templates and which GPUs take which GEMM tiles, or one with all of its docstring."""
+    """List the kernel templates and which GPUs take which GEMM tiles, one with its docstring, or a choice."""
+    if args.name == "choose":
+        from .library_choice import show_choice
+
+        show_choice(args.problem)
+        return
+    if args.problem is not None:
+        raise ConfigError(f"kernels takes one name, {args.name}, or choose and a problem")
     from pysim.machine.config import Config
     from pysim.workloads.kernels.machine_hints import MachineHints
     from pysim.workloads.templates import KERNELS, arguments, gemm_families
 
-    for name in _known_names("kernel", args.name, KERNELS):
+    known = _known_names("kernel", args.name, {**KERNELS, "choose": None})
+    for name in KERNELS if args.name is None else known:
         made = KERNELS[name]
         print(f"{name}({arguments(name)})")
         text = _summary(made) if args.name is None else f"{inspect.getdoc(made)}\n\nin {made.__module__}"

@@ -50,6 +50,7 @@ COMMANDS = (
     "cli/completion",
     "cli/dependence_graph",
     "cli/job_check",
+    "cli/library_choice",
     "cli/listings",
     "cli/results/report",
     "cli/results/compare",

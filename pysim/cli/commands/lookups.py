@@ -17,10 +17,11 @@ def _listing(
     examples: tuple[tuple[str, str], ...],
     *options: Option,
     operand: tuple[str, str] = ("NAME", "show this one alone"),
+    more: tuple[Operand, ...] = (),
 ) -> Command:
     """Return a command that lists what its name says, or one of it."""
     chosen = Operand("name", *operand, "?", words=name)
-    return Command(name, _GROUP, f"pysim.cli.listings:{name}", doc, examples, (chosen,), options)
+    return Command(name, _GROUP, f"pysim.cli.listings:{name}", doc, examples, (chosen, *more), options)
 
 
 LOOKUPS = (
@@ -35,11 +36,18 @@ LOOKUPS = (
     ),
     _listing(
         "kernels",
-        "List the kernel templates with their arguments. With a name: its docstring.",
+        "List the kernel templates with their arguments. With a name: its docstring. With choose: the kernel"
+        " that a vendor's library launches for a problem, and why.",
         (
             ("all templates, and which GPUs take which GEMM tiles", "pysim kernels"),
             ("arguments and docstring of one", "pysim kernels gemm"),
+            (
+                "what cuBLAS launches on an H200 for a linear layer of PyTorch",
+                "pysim kernels choose gemm:m=3072,n=4096,k=768,trans_a=T,dtype=bf16",
+            ),
         ),
+        operand=("NAME|choose", "show this one alone, or what a library chooses"),
+        more=(Operand("problem", "PROBLEM", "for choose: gemm:KEY=VALUE,... in BLAS terms", "?"),),
     ),
     _listing(
         "workloads",

@@ -104,7 +104,7 @@ def test_messages_of_the_command(tmp_path: Path) -> None:
         ((tmp_path, "-o", made), "is there already"),
         ((tmp_path, "-o", tmp_path / "mine.txt"), "ends in .toml"),
         ((tmp_path, "-o", tmp_path / "no" / "mine.toml"), "cannot be written"),
-        ((), "calibrate needs FOLDER"),
+        ((), "the following arguments are required: FOLDER"),
     ):
         done = pysim("calibrate", *args)
         assert done.returncode == (1 if message in ("is there already", "cannot be written") else 2), args

@@ -151,13 +151,13 @@ def test_the_command(tmp_path):
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
-        (("copy",), 2, "write-trace needs WORKLOAD and FOLDER"),
+        (("copy",), 2, "the following arguments are required: FOLDER"),
         (("copy", "a", "b"), 2, "unexpected argument 'b'"),
         (("copi", "new"), 2, "no workload 'copi': did you mean copy?"),
         (("copy", "new", "--kernels", "0"), 2, "positive integer"),
         (("copy", "new", "--kernels", "4-2"), 2, "4-2 is an empty range"),
         (("copy", "new", "--kernels", "1-99999999999"), 2, "no kernel 99999999999: copy has 1 to 1"),
-        (("copy", "new", "--markdown"), 2, "--markdown goes with the command parameters"),
+        (("copy", "new", "--markdown"), 2, "no --markdown here: it goes with parameters, tables"),
         (("copy", "new", "--binary", "50"), 2, "binary version 50: must be one of"),
         (("copy", "full"), 1, "full is not empty: --force"),
     ],

@@ -24,17 +24,6 @@ void gs_ring_start(gs_sm *sm, u32 slot, u64 warps)
     }
 }
 
-static u64 issue(gs_sm *sm, u32 wi, u64 c)
-{
-    gs_subcore *b = &sm->sub[wi & 3];
-    u64 at = gs_max(c, b->single);
-    b->single = at + 1;
-    gs_subcore_steal_slot(b, at);
-    sm->work.warp_instructions++;
-    sm->tb[sm->warp[wi].tb].stalls.issued++;
-    return at;
-}
-
 /* The warp's wait ends at cycle `go`; its length is counted then, so that samples do not depend on when a
    reply was applied. */
 static void go_on(gs_sm *sm, u32 wi, u64 go)
@@ -125,7 +114,7 @@ int gs_ring_arrive(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         return 1;
     }
     const u32 ring = gs_ring_of(sm, wi, op);
-    u64 at = issue(sm, wi, c) + (u64)sim->params.gpu_bulk.arrive;
+    u64 at = gs_sm_issue_single(sm, wi, c) + (u64)sim->params.gpu_bulk.arrive;
     w->pc++;
     if (op->to == GS_TO_SELF) {
         gs_ring_count(sim, sm, w->tb, ring, op->waves, 0, at);
@@ -173,7 +162,8 @@ int gs_ring_wait(const gs_sim *sim, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         return waited(sm, wi, c);
     }
     u32 round = (sm->pipeline[wi].cursor + (u32)op->count_plus) / op->stages, need = round + 1 - op->chain;
-    return wait_for(sim, sm, wi, &sm->ring[w->tb][gs_ring_of(sm, wi, op)], need, issue(sm, wi, c));
+    return wait_for(sim, sm, wi, &sm->ring[w->tb][gs_ring_of(sm, wi, op)], need,
+                    gs_sm_issue_single(sm, wi, c));
 }
 
 int gs_cluster_sync(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
@@ -186,7 +176,7 @@ int gs_cluster_sync(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c)
     }
     const gs_launch *l = gs_launches(sim) + tb->kernel;
     u32 size = gs_cluster_tbs(l), rank = tb->tb % size, need = ++sm->pipeline[wi].syncs;
-    u64 at = issue(sm, wi, c);
+    u64 at = gs_sm_issue_single(sm, wi, c);
     wait_for(sim, sm, wi, &sm->ring[w->tb][CLUSTER_RING], need, at);
     /* the last warp of the TB arrives for all of it */
     if (++tb->arrived >= tb->live_warps) {
@@ -211,7 +201,7 @@ int gs_multiply_wait(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     /* the newest group that must have ended */
     u32 back = op->count < GS_MULTIPLIES ? op->count : GS_MULTIPLIES - 1;
     u64 until = p->multiplies > op->count ? p->done[(p->multiplies - 1 - back) % GS_MULTIPLIES] : 0;
-    u64 at = issue(sm, wi, c), go = gs_max(until, at + 1);
+    u64 at = gs_sm_issue_single(sm, wi, c), go = gs_max(until, at + 1);
     sm->tb[w->tb].stalls.scoreboard += go - c - 1;
     sm->warp_cycles += go - c;
     gs_sm_wake(sm, wi, go);

@@ -42,6 +42,18 @@ static inline void gs_subcore_steal_slot(gs_subcore *b, u64 c)
     }
 }
 
+/* The warp issues a one-slot instruction at cycle c or later. Returns when. */
+static inline u64 gs_sm_issue_single(gs_sm *sm, u32 wi, u64 c)
+{
+    gs_subcore *b = &sm->sub[wi & 3];
+    u64 at = gs_max(c, b->single);
+    b->single = at + 1;
+    gs_subcore_steal_slot(b, at);
+    sm->work.warp_instructions++;
+    sm->tb[sm->warp[wi].tb].stalls.issued++;
+    return at;
+}
+
 /* A fill holds the data array, which is also shared memory, for a cycle when it arrives: fills until cycle c
    come before an access in c. */
 static inline void gs_data_array_catch_up(gs_sm *sm, u64 c)

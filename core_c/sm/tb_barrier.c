@@ -24,17 +24,6 @@ static gs_tb_barrier *barriers_of(gs_sm *sm, u32 wi)
     return sm->tb_barrier[at];
 }
 
-static u64 issue(gs_sm *sm, u32 wi, u64 c)
-{
-    gs_subcore *b = &sm->sub[wi & 3];
-    u64 at = gs_max(c, b->single);
-    b->single = at + 1;
-    gs_subcore_steal_slot(b, at);
-    sm->work.warp_instructions++;
-    sm->tb[sm->warp[wi].tb].stalls.issued++;
-    return at;
-}
-
 /* The warp, which has issued at `since`, goes on at cycle `go`. */
 static void go_on(gs_sm *sm, u32 wi, u64 go, u64 *stall)
 {
@@ -93,7 +82,7 @@ static void wait_for(gs_sm *sm, u32 wi, gs_tb_barrier *b, u32 need)
 void gs_tb_barrier_sync(const gs_sim *sim, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_tb_barrier *b = barriers_of(sm, wi) + op->count;
-    u64 at = issue(sm, wi, c);
+    u64 at = gs_sm_issue_single(sm, wi, c);
     sm->warp[wi].since = (u32)c;
     sm->warp[wi].pc++;
     wait_for(sm, wi, b, (b->arrived / op->chain + 1) * op->chain);
@@ -116,7 +105,7 @@ static int arrive(const gs_sim *sim, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         }
         return 1;
     }
-    u64 at = issue(sm, wi, c);
+    u64 at = gs_sm_issue_single(sm, wi, c);
     if (op->count < GS_NAMED_BARRIERS) {
         count_named(sim, sm, wi, b, at);
     } else {
@@ -139,7 +128,7 @@ static int await(gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     u64 share = phase * op->chain / op->waves, most = op->chain;
     u32 need = (u32)gs_min(
         op->chain < op->waves && !op->per_warp ? (phase * most + op->waves - 1) / op->waves : share, most);
-    u64 at = issue(sm, wi, c);
+    u64 at = gs_sm_issue_single(sm, wi, c);
     w->since = (u32)c;
     w->pc++;
     if (b->arrived < need) {

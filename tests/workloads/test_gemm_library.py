@@ -1,11 +1,15 @@
 """The kernel that cuBLAS launches for a GEMM: what the rule says of single shapes."""
 
+from dataclasses import replace
+
 import pytest
 
 from pysim.errors import WorkloadError
+from pysim.program.job import Memory
 from pysim.workloads.library.choice import Problem
 from pysim.workloads.library.cutlass import parts_of_k, swizzled
 from pysim.workloads.library.gemm import choose_gemm
+from pysim.workloads.library.hopper_gemm import HopperGemm, hopper_gemm
 from pysim.workloads.library.tiled import walk
 
 
@@ -132,3 +136,10 @@ def test_a_tree_answers_with_the_leaf_and_then_its_neighbours():
     assert walk(tree, Problem(11, 6, 8, "N", "T", "fp32"))[0][0] == "e"
     with pytest.raises(WorkloadError, match="asks for q"):
         walk("q <= 3:\n  a\nelse:\n  b\n", problem)
+
+
+def test_a_kernel_has_shared_memory_for_its_stages():
+    gemm = HopperGemm(256, 256, 64, (128, 128), 4, (1, 1), 4, smem=100_000)
+    with pytest.raises(WorkloadError, match="100000 B of shared memory, its stages take 131072 B"):
+        hopper_gemm(gemm, Memory())
+    hopper_gemm(replace(gemm, smem=131_072), Memory())

@@ -283,7 +283,7 @@ def hopper_gemm(
     """Return the kernel and its C, [split_k *] n x m (C is contiguous in m).
 
     ``operands``: A as m x k, or k x m, and B as n x k, or k x n, by what is contiguous; None: new tensors.
-    Raises WorkloadError for stages, clusters or grids that no such kernel has.
+    Raises WorkloadError for stages, clusters, grids and shared memory that no such kernel has.
     """
     cm, cn = gemm.cluster
     size = cm * cn
@@ -292,6 +292,8 @@ def hopper_gemm(
             f"Hopper GEMM: {gemm.stages} stages (2 to {STAGES}), clusters of {cm} x {cn} TBs (at most 8), "
             f"{gemm.tbs} TBs"
         )
+    if gemm.smem < (needed := gemm.stages * sum(gemm.tile) * STEP):
+        raise WorkloadError(f"Hopper GEMM: {gemm.smem} B of shared memory, its stages take {needed} B")
     if gemm.turns > 65535 or gemm.steps > 65535:
         raise WorkloadError(f"Hopper GEMM: {gemm.turns} tiles a TB of {gemm.steps} k-steps: at most 65535")
     shapes = [(gemm.m, gemm.k), (gemm.n, gemm.k)]

@@ -51,8 +51,8 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
 
 
 _SIZES = (
-    *("m", "n", "k", "tile_m", "tile_n", "stages", "cluster_m", "cluster_n", "grid_x", "grid_y", "grid_z"),
-    *("registers_per_thread", "shared_memory_B"),
+    *("m", "n", "k", "tile_m", "tile_n", "stages", "cluster_m", "cluster_n", "split_k"),
+    *("grid_x", "grid_y", "grid_z", "registers_per_thread", "shared_memory_B"),
 )
 _TOLD = (*_SIZES, "dtype", "trans", "kernel", "sm_clock_mhz_median")
 
@@ -61,7 +61,7 @@ def told_gemm(told: dict[str, str]) -> HopperGemm:
     """Return the GEMM of a row of the sweep, its kernel as the row names it."""
     size = {name: int(told[name]) for name in _SIZES}
     words = told["kernel"].split("_")
-    gemm = HopperGemm(
+    return HopperGemm(
         m=size["m"],
         n=size["n"],
         k=size["k"],
@@ -69,6 +69,7 @@ def told_gemm(told: dict[str, str]) -> HopperGemm:
         stages=size["stages"],
         cluster=(size["cluster_m"], size["cluster_n"]),
         tbs=size["grid_x"] * size["grid_y"] * size["grid_z"],
+        split_k=size["split_k"],
         split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
         n_fast="h" in words,
         item=ITEM[told["dtype"]],
@@ -76,13 +77,6 @@ def told_gemm(told: dict[str, str]) -> HopperGemm:
         registers=size["registers_per_thread"],
         trans_a=told["trans"][0] == "T",
         trans_b=told["trans"][1] == "T",
-    )
-    if "splitK" not in words:
-        return gemm
-    (mt, nt), (cm, cn) = gemm.tiles, gemm.cluster
-    parts = gemm.tbs // (-(-mt // cm) * cm * (-(-nt // cn) * cn))
-    return HopperGemm(
-        **{name: getattr(gemm, name) for name in gemm.__dataclass_fields__} | {"split_k": parts}
     )
 
 

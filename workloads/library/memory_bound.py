@@ -133,7 +133,7 @@ def dropout(memory: Memory, a: Tensor) -> Launched:
 def adamw(memory: Memory, parameter: Tensor, gradient: Tensor, moments: tuple[Tensor, Tensor]) -> Launched:
     """Return the fused step of one parameter, in place (``torch._fused_adamw_``)."""
     step = memory.tensor("step", 1, 1, 4)
-    kernels = adamw_kernels(parameter, gradient, moments, step, costs.ADAMW)
+    kernels = adamw_kernels(parameter, gradient, moments, step, costs.ADAMW[parameter.item])
     return Launched(tuple(kernels), (parameter, *moments))
 
 
@@ -162,7 +162,7 @@ def layer_norm(memory: Memory, a: Tensor, scale: Tensor, shift: Tensor) -> Launc
     """Return the LayerNorm of each row, its mean and 1 / deviation."""
     out = _like(memory, "layer_norm", a)
     stats = memory.tensor("mean", a.rows, 1, 4), memory.tensor("deviation", a.rows, 1, 4)
-    kernel = layer_norm_forward(a, scale, shift, out, stats, costs.LAYER_NORM)
+    kernel = layer_norm_forward(a, scale, shift, out, stats, costs.LAYER_NORM[a.item])
     return Launched((kernel,), (out, *stats))
 
 
@@ -179,7 +179,9 @@ def layer_norm_backward(
     ``decided_by``: choose the kernels as for so many rows (0: the tensor's), for parts of larger ones.
     """
     grad = _like(memory, "grad_input", a)
-    made = [layer_norm_grad_input(gradient, a, scale, stats, grad, costs.LAYER_NORM_BACKWARD)]
+    cost = costs.LAYER_NORM_BACKWARD
+    cost = replace(cost, first=_converted(cost.first, a.item, 3), second=_converted(cost.second, a.item, 4))
+    made = [layer_norm_grad_input(gradient, a, scale, stats, grad, cost)]
     shape = gamma_shape(a.rows, a.cols, decided_by)
     sums = [memory.tensor(name, shape.grid[1], a.cols, a.item) for name in ("grad_scale", "grad_shift")]
     made.append(gamma_beta(gradient, a, stats, (sums[0], sums[1]), shape, costs.GAMMA_BETA))
@@ -193,7 +195,7 @@ def layer_norm_backward(
 def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool) -> Launched:
     out = memory.tensor("sums", 1, outputs, a.item)
     plan = reduction(outputs, inputs, a.item, by_rows)
-    return Launched(tuple(reduce_kernels(a, out, plan, costs.REDUCE, memory)), (out,))
+    return Launched(tuple(reduce_kernels(a, out, plan, costs.REDUCE, costs.MEMSET, memory)), (out,))
 
 
 def sum_all(memory: Memory, a: Tensor) -> Launched:

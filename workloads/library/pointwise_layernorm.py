@@ -52,10 +52,14 @@ class LayerNormCost:
 
 @dataclass(frozen=True, slots=True)
 class GammaCost:
-    """Instructions of a thread for each row, and of a turn; ``at_once``: rows whose loads are under way."""
+    """Instructions of a thread for each row, of a turn, and of the sum over warps.
+
+    ``at_once``: rows whose loads are under way in kernels of 32 registers; those of one warp hold eight.
+    """
 
     row: Work
     turn: Work
+    end: Work
     at_once: int
 
 
@@ -234,6 +238,7 @@ def gamma_beta(
 def _gamma_program(rows: int, cols: int, item: int, out: int, shape: GammaShape, cost: GammaCost) -> Program:
     pitch, high, (_, grid_y) = cols * item, shape.high, shape.grid
     each = high // shape.warps
+    at_once = ROWS_EACH if shape.warps == 1 else cost.at_once
     turns, rest = divmod(rows, high * grid_y)
     code = Code()
     code.compute(int=20, control=3)
@@ -275,12 +280,12 @@ def _gamma_program(rows: int, cols: int, item: int, out: int, shape: GammaShape,
 
         loads(code, 0, [of_stat(2), of_stat(3)], level=0)
         code.wait(0)
-        for first in range(0, min(each, limit), cost.at_once):
-            for row in range(first, min(first + cost.at_once, each)):
+        for first in range(0, min(each, limit), at_once):
+            for row in range(first, min(first + at_once, each)):
                 loads(code, 0, [of_row(0, row), of_row(1, row)], level=0)
             code.wait(0)
-            code.compute(smem=2 * cost.at_once, smem_ops=2 * cost.at_once, chain=4)
-            cost.row.times(cost.at_once).emit(code)
+            code.compute(smem=2 * at_once, smem_ops=2 * at_once, chain=4)
+            cost.row.times(at_once).emit(code)
         cost.turn.emit(code)
 
     if turns:
@@ -295,6 +300,7 @@ def _gamma_program(rows: int, cols: int, item: int, out: int, shape: GammaShape,
         code.barrier()
         code.compute(smem=2, smem_ops=2, chain=23)
         shuffles(code, 2, fp32=2)
+        cost.end.emit(code)
     per_warp = WIDE if shape.warps == 1 else 0
     for arg in (4, 5):
         if per_warp:

@@ -111,8 +111,8 @@ def _dropout_code(turns: int, last: int, item: int, grid: int, cost: DropoutCost
                 active=active,
             )
 
+        cost.four.times(vector // 4).emit(code)
         code.load(0, *of(0, 16), level=0)
-        cost.four.times(vector // 4).emit(code)  # numbers do not need the data
         code.wait(0)
         code.store(1, *of(1, 16), level=0)
         code.store(1, *of(2, vector), level=0)

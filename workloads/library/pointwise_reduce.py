@@ -17,11 +17,10 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.recorded_program import RecordedProgram
-from pysim.program.warp_program import Affine, Code, Op, Pattern, Sem
+from pysim.program.warp_program import Affine, Code, Op, Pattern, Program, Sem
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 
-from .gemm_launches import memset
 from .pointwise_parts import LAST_X, LAST_Y, SMS, THREADS_SM, Work, flat, loads, shuffles, whole
 
 if TYPE_CHECKING:
@@ -37,11 +36,12 @@ REGISTERS = {1: 32, COLUMNS: 54}  # pointwise.csv
 
 @dataclass(frozen=True, slots=True)
 class ReduceCost:
-    """Instructions of a thread: ``begin`` and ``end`` of a sum, and of each load."""
+    """Instructions of a thread: ``begin`` and ``end`` of a sum, of each load of four elements, and to ``share`` an output."""
 
     begin: Work
     load: Work
     end: Work
+    share: Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ def reduction(outputs: int, inputs: int, item: int, by_rows: bool) -> Reduction:
 
 
 def reduce_kernels(
-    source: Tensor, target: Tensor, plan: Reduction, cost: ReduceCost, memory: Memory
+    source: Tensor, target: Tensor, plan: Reduction, cost: ReduceCost, clear: Work, memory: Memory
 ) -> list[Kernel]:
-    """Return the launches of a sum.
+    """Return the launches of a sum; ``clear``: the cost of the memset of the counters.
 
     ``source``: [outputs, inputs] if ``plan.by_rows``, else [inputs, outputs]. Raises WorkloadError where the
     last loads of a thread would have masks that the template has not: sizes that are no powers of two.
@@ -136,7 +136,17 @@ def reduce_kernels(
     if staging is None:
         return [kernel]
     counters = memory.tensor("counters", 1, 64, 4)  # TBs that have ended, of each x
-    return [memset(counters), replace(kernel, accesses=(*kernel.accesses, whole(counters, "update")))]
+    return [_memset(counters, clear), replace(kernel, accesses=(*kernel.accesses, whole(counters, "update")))]
+
+
+def _memset(tensor: Tensor, cost: Work) -> Kernel:
+    """Return what clears a small tensor: a node of the graph, one warp, a store."""
+    code = Code()
+    cost.emit(code)
+    code.store(0, Pattern(0, 4, s0=4))
+    code.exit()
+    program = Program("memset", (tuple(code.ops),), 1, 16, 0, 1)
+    return Kernel("memset", program, (1, 1, 1), (tensor,), (whole(tensor, "write"),))
 
 
 def _edges(plan: Reduction) -> NDArray[np.int64]:
@@ -234,7 +244,7 @@ def _code(
         for at in turns:
             loads(code, 0, [_inputs(plan, item, at, number, threads, step)], level=0)
         code.wait(0)
-        cost.load.times(len(turns)).emit(code)
+        cost.load.times(len(turns) * max(1, plan.vector // 4)).emit(code)
 
     if rounds:
         mark = code.loop_begin()
@@ -339,6 +349,7 @@ def _share(code: Code, plan: Reduction, last: bool, cost: ReduceCost) -> None:
         code.mark_tb_signal(flag)
         return
     code.mark_tb_wait(flag)
+    cost.share.emit(code)
     x, y = plan.block
     threads = x * y if plan.by_rows else y
     pitch = plan.outputs * 4

@@ -21,6 +21,7 @@ from .pointwise_parts import LAST_X, Work, rows, shuffles
 WARPS = 4
 LONGEST = 1024
 TWO_ROWS = 128  # columns up to which a warp takes two rows
+HALVES = 6  # loads of 2 B and operand under way: two share a register, and a merge waits for both; fitted
 REGISTERS = {"forward": {4: 48, 2: 48}, "backward": {4: 95, 2: 96}}  # pointwise.csv
 
 
@@ -96,9 +97,13 @@ def _program(shape: _Rows) -> Program:
         last = bool(number & LAST_X)
         code = Code()
         code.compute(int=16, control=3)
-        for arg in range(shape.inputs):
-            for patterns in ops(arg, last):
-                code.load(0, *patterns, level=2)
+        under_way = 0
+        for patterns in (each for arg in range(shape.inputs) for each in ops(arg, last)):
+            if shape.item == 2 and under_way == HALVES * shape.inputs:
+                code.wait(0)
+                under_way = 0
+            code.load(0, *patterns, level=2)
+            under_way += 1
         code.wait(0)
         shape.cost.before.times(each * many).emit(code)
         for _ in range(shape.cost.reductions):

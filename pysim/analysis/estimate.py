@@ -39,6 +39,7 @@ _RESOURCES = _OF_SMS + 4
 _NEAR = 1e-6  # cycles: events as close as this are one
 COARSE = 50_000  # TBs above which whole kernels are scheduled, as list scheduling takes too long
 _MANY = 1000  # launches above which those that take the same are of one kind
+_ROWS = 64  # variants of a kernel above which those that take the same are of one kind
 TICKS_US = 1024 * 1000
 
 
@@ -146,6 +147,15 @@ class _Running:
         return ended
 
 
+def _distinct(demand: Demand, kinds: NDArray[np.int64]) -> tuple[Demand, NDArray[np.int64]]:
+    """Return a demand with each of its variants once, and the kinds of TBs in terms of it."""
+    if len(demand.lone_cycles) <= _ROWS:
+        return demand, kinds
+    rows = np.column_stack([demand.lone_cycles, demand.resource_cycles])
+    once, place = np.unique(rows, axis=0, return_inverse=True)
+    return Demand(once[:, 0], once[:, 1:], demand.sm_share), place.reshape(-1)[kinds]
+
+
 def _kinds_of(
     demands: Sequence[Demand], kinds: Sequence[NDArray[np.int64]], sms: int, bandwidth: bool
 ) -> tuple[list[int], _Running]:
@@ -154,6 +164,9 @@ def _kinds_of(
     Launches that take the same of the machine run at the same rate. Where launches are many, TBs of such are
     of one kind, as each step looks at all kinds that run; rounding apart, the schedule is the same.
     """
+    merged = [_distinct(demand, of_tbs) for demand, of_tbs in zip(demands, kinds, strict=True)]
+    if len(demands) <= _MANY:
+        demands, kinds = [demand for demand, _ in merged], [of_tbs for _, of_tbs in merged]
     keys = [id(demand) if len(demands) > _MANY else index for index, demand in enumerate(demands)]
     alike = dict(zip(keys, demands, strict=True))
     sizes = np.array([len(demand.lone_cycles) for demand in alike.values()], np.int64)

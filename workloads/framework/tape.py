@@ -1,0 +1,140 @@
+"""Operations of a model and their gradients, in the order in which PyTorch's eager mode launches kernels.
+
+Forward, an operation launches its kernels and is recorded. Backward, a recorded operation runs when the
+gradients of all that used its results are there; of those that could run, the one recorded last runs first.
+A second gradient of one value is added to the first by a kernel, as soon as it is there. So does PyTorch's
+engine (torch/csrc/autograd/engine.cpp, input_buffer.cpp, 2.11).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Kernel, Memory, Tensor
+from pysim.workloads.library import memory_bound
+
+Gradients = Sequence["Tensor | None"]
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """A tensor, and the operation that made it (None: an input or a parameter).
+
+    ``place``: which of the operation's results; ``wanted``: whether its gradient is; ``gradient``: that of an
+    input or parameter, after :meth:`Tape.backward`.
+    """
+
+    tensor: Tensor
+    operation: Operation | None = None
+    place: int = 0
+    wanted: bool = True
+    gradient: Tensor | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Operation:
+    """A recorded operation; ``backward`` turns gradients of its results into gradients of its inputs."""
+
+    number: int
+    inputs: tuple[Value, ...]
+    results: int
+    backward: Callable[[Gradients], Gradients]
+
+
+@dataclass(slots=True)
+class Tape:
+    """Kernels in the order of their launches, and what was recorded for the way back.
+
+    ``training``: whether operations are recorded.
+    """
+
+    memory: Memory
+    training: bool = True
+    kernels: list[Kernel] = field(default_factory=list)
+    recorded: int = 0
+
+    def launch(self, kernels: Iterable[Kernel]) -> None:
+        """Add kernels behind those that are there."""
+        self.kernels += kernels
+
+    def run(self, launched: memory_bound.Launched) -> Tensor:
+        """Add an operation's kernels; return its first result."""
+        self.launch(launched.kernels)
+        return launched.outputs[0]
+
+    def value(self, name: str, rows: int, cols: int, item: int, *, wanted: bool = True) -> Value:
+        """Return a new input or parameter; ``item``: bytes of an element."""
+        return Value(self.memory.tensor(name, rows, cols, item), wanted=wanted)
+
+    def record(
+        self, results: Sequence[Tensor], inputs: Sequence[Value], backward: Callable[[Gradients], Gradients]
+    ) -> tuple[Value, ...]:
+        """Return the results as values; ``backward`` takes a gradient a result, gives one an input."""
+        wanted = self.training and any(value.wanted for value in inputs)
+        operation = Operation(self.recorded, tuple(inputs), len(results), backward) if wanted else None
+        self.recorded += 1
+        return tuple(Value(tensor, operation, i, wanted) for i, tensor in enumerate(results))
+
+    def backward(self, of: Value, gradient: Tensor) -> None:
+        """Launch the gradients of all that ``of`` was computed from, given its own.
+
+        Raises WorkloadError where nothing was recorded.
+        """
+        if of.operation is None:
+            raise WorkloadError(f"backward from {of.tensor.name}: nothing was recorded")
+        _Way(self, _uses(of.operation)).run(of, gradient)
+
+
+def _uses(last: Operation) -> dict[Operation, int]:
+    """Return how many inputs of others, back from ``last``, each operation made."""
+    uses = {last: 0}
+    left = [last]
+    while left:
+        for value in left.pop().inputs:
+            made = value.operation
+            if made is not None and value.wanted:
+                if made not in uses:
+                    left.append(made)
+                uses[made] = uses.get(made, 0) + 1
+    return uses
+
+
+@dataclass(slots=True)
+class _Way:
+    """One way back: ``uses`` counts the gradients that each operation still waits for."""
+
+    tape: Tape
+    uses: dict[Operation, int]
+    arrived: dict[tuple[Operation, int], Tensor] = field(default_factory=dict)
+
+    def run(self, of: Value, gradient: Tensor) -> None:
+        last = of.operation
+        if last is None:
+            return
+        self.arrived[last, of.place] = gradient
+        ready = [(-last.number, last)]
+        while ready:
+            operation = heapq.heappop(ready)[1]
+            given = [self.arrived.pop((operation, i), None) for i in range(operation.results)]
+            made = operation.backward(given)
+            # its kernels are launched before any of its results is added to another gradient
+            for value, found in zip(operation.inputs, made, strict=True):
+                if value.wanted and self.arrive(value, found):
+                    heapq.heappush(ready, (-value.operation.number, value.operation))
+
+    def arrive(self, value: Value, found: Tensor | None) -> bool:
+        """Take a gradient of a value; return whether the operation that made it can run."""
+        made = value.operation
+        before = value.gradient if made is None else self.arrived.get((made, value.place))
+        if found is not None and before is not None:
+            found = self.tape.run(memory_bound.add(self.tape.memory, before, found))
+        if made is None:
+            value.gradient = found if found is not None else before
+            return False
+        if found is not None:
+            self.arrived[made, value.place] = found
+        self.uses[made] -= 1
+        return self.uses[made] == 0

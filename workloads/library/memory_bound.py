@@ -1,0 +1,283 @@
+"""What PyTorch launches for memory-bound operations on an H200: element-wise, reductions, rows, copies.
+
+A function an operation takes its operands and returns :class:`Launched`: kernels in their order, and outputs.
+``launch`` makes the operands, too::
+
+    launched = launch("layer_norm", rows=4096, cols=1024, dtype="bf16", memory=Memory())
+    Job("norm", list(launched.kernels))
+
+Grids and TBs follow the rules of PyTorch 2.11 (pointwise_flat, _loops, _softmax, _layernorm, _reduce, _gather); tests
+compare them with all measured rows. Types: fp32, bf16 and fp16, which take the same kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Kernel, Memory, Tensor
+
+from . import pointwise_costs as costs
+from . import pointwise_gather as gathers
+from .pointwise_flat import transposed, unrolled_cast, vectorised
+from .pointwise_layernorm import gamma_beta, gamma_shape, layer_norm_forward, layer_norm_grad_input
+from .pointwise_loops import adamw_kernels, dropout_kernel
+from .pointwise_parts import Work, item_of
+from .pointwise_reduce import reduce_kernels, reduction
+from .pointwise_softmax import softmax_backward_rows, softmax_forward
+
+VOCABULARY = 50257  # rows of the table that `launch` makes for an embedding, as measured
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """Kernels in the order of their launches, and the tensors that they make."""
+
+    kernels: tuple[Kernel, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def _like(memory: Memory, name: str, tensor: Tensor, item: int = 0) -> Tensor:
+    return memory.tensor(name, tensor.rows, tensor.cols, item or tensor.item)
+
+
+def _converted(work: Work, item: int, operands: int) -> Work:
+    """Add the conversions of an element, of as many operands of 2 B."""
+    return work if item == 4 else replace(work, int=work.int + costs.CONVERT * operands)
+
+
+def _element_wise(name: str, memory: Memory, inputs: tuple[Tensor, ...], work: Work) -> Launched:
+    out = _like(memory, name, inputs[0])
+    kernel = vectorised(name, inputs, [out], _converted(work, out.item, len(inputs) + 1))
+    return Launched((kernel,), (out,))
+
+
+def add(memory: Memory, a: Tensor, b: Tensor) -> Launched:
+    """Return a + b."""
+    return _element_wise("add", memory, (a, b), costs.ADD)
+
+
+def mul(memory: Memory, a: Tensor, b: Tensor) -> Launched:
+    """Return a x b, element by element."""
+    return _element_wise("mul", memory, (a, b), costs.MUL)
+
+
+def mul_scalar(memory: Memory, a: Tensor) -> Launched:
+    """Return a times a number."""
+    return _element_wise("mul_scalar", memory, (a,), costs.MUL)
+
+
+def relu(memory: Memory, a: Tensor) -> Launched:
+    """Return max(a, 0)."""
+    return _element_wise("relu", memory, (a,), costs.RELU)
+
+
+def gelu(memory: Memory, a: Tensor, approximate: str = "none") -> Launched:
+    """Return GELU with erf (``none``) or with tanh (``tanh``)."""
+    if approximate not in ("none", "tanh"):
+        raise WorkloadError(f"gelu: approximate = {approximate}: must be none or tanh")
+    work = costs.GELU_ERF if approximate == "none" else costs.GELU_TANH
+    return _element_wise("gelu", memory, (a,), work)
+
+
+def gelu_backward(memory: Memory, gradient: Tensor, a: Tensor) -> Launched:
+    """Return the gradient of GELU with erf."""
+    return _element_wise("gelu_backward", memory, (gradient, a), costs.GELU_ERF_BACKWARD)
+
+
+def copy(memory: Memory, a: Tensor) -> Launched:
+    """Return a copy in the device's memory (cudaMemcpyAsync; its kernel is not known, a vectorised one stands in).
+
+    Raises WorkloadError from 512 MiB on, which another path takes, 1.5 times slower (pointwise.csv).
+    """
+    if a.nbytes >= 1 << 29:
+        raise WorkloadError(f"copy of {a.nbytes} B: at most {1 << 29} B, above the driver takes another path")
+    out = _like(memory, "copy", a)
+    return Launched((vectorised("copy", [a], [out], costs.COPY),), (out,))
+
+
+def fill(memory: Memory, rows: int, cols: int, dtype: str) -> Launched:
+    """Return a new tensor that a kernel fills with a number; not measured."""
+    out = memory.tensor("fill", rows, cols, item_of(dtype))
+    return Launched((vectorised("fill", [], [out], costs.COPY),), (out,))
+
+
+def cast(memory: Memory, a: Tensor, source: str, target: str) -> Launched:
+    """Return ``a`` in another type: vectorised from fp32, one element at a time from bf16 and fp16."""
+    if item_of(source) != a.item or source == target:
+        raise WorkloadError(f"cast: {source} of {a.item} B to {target}: must be another type, and the tensor's")
+    out = _like(memory, target, a, item_of(target))
+    if source == "fp32":
+        return Launched((vectorised("cast", [a], [out], Work(int=costs.CONVERT)),), (out,))
+    return Launched((unrolled_cast("cast", a, out, costs.CAST),), (out,))
+
+
+def transpose_copy(memory: Memory, a: Tensor) -> Launched:
+    """Return ``a.t().contiguous()``; with one row nothing is launched."""
+    if a.rows == 1:
+        return Launched((), (a,))
+    out = memory.tensor("transposed", a.cols, a.rows, a.item)
+    return Launched((transposed("transpose_copy", a, out, costs.STRIDED),), (out,))
+
+
+def dropout(memory: Memory, a: Tensor) -> Launched:
+    """Return ``a`` with some elements dropped, and a mask of a byte an element."""
+    out, mask = _like(memory, "dropout", a), _like(memory, "mask", a, 1)
+    return Launched((dropout_kernel(a, out, mask, costs.DROPOUT),), (out, mask))
+
+
+def adamw(memory: Memory, parameter: Tensor, gradient: Tensor, moments: tuple[Tensor, Tensor]) -> Launched:
+    """Return the fused step of one parameter, in place (``torch._fused_adamw_``)."""
+    step = memory.tensor("step", 1, 1, 4)
+    kernels = adamw_kernels(parameter, gradient, moments, step, costs.ADAMW[parameter.item])
+    return Launched(tuple(kernels), (parameter, *moments))
+
+
+def embedding(memory: Memory, table: Tensor, taken: NDArray[np.int64]) -> Launched:
+    """Return the rows ``taken`` of a table."""
+    index = memory.tensor("index", 1, len(taken), gathers.INDEX)
+    out = memory.tensor("rows", len(taken), table.cols, table.item)
+    return Launched((gathers.gather(table, index, out, taken),), (out,))
+
+
+def softmax(memory: Memory, a: Tensor) -> Launched:
+    """Return the softmax of each row of at most 1024."""
+    out = _like(memory, "softmax", a)
+    return Launched((softmax_forward(a, out, costs.SOFTMAX),), (out,))
+
+
+def softmax_backward(memory: Memory, gradient: Tensor, output: Tensor) -> Launched:
+    """Return the gradient of a softmax: a product, then the kernel of rows."""
+    product = mul(memory, gradient, output)
+    out = _like(memory, "softmax_grad", output)
+    kernel = softmax_backward_rows(product.outputs[0], output, out, costs.SOFTMAX_BACKWARD)
+    return Launched((*product.kernels, kernel), (out,))
+
+
+def layer_norm(memory: Memory, a: Tensor, scale: Tensor, shift: Tensor) -> Launched:
+    """Return the LayerNorm of each row, its mean and 1 / deviation."""
+    out = _like(memory, "layer_norm", a)
+    stats = memory.tensor("mean", a.rows, 1, 4), memory.tensor("deviation", a.rows, 1, 4)
+    kernel = layer_norm_forward(a, scale, shift, out, stats, costs.LAYER_NORM[a.item])
+    return Launched((kernel,), (out, *stats))
+
+
+def layer_norm_backward(
+    memory: Memory,
+    gradient: Tensor,
+    a: Tensor,
+    scale: Tensor,
+    stats: tuple[Tensor, Tensor],
+    decided_by: int = 0,
+) -> Launched:
+    """Return the gradients of input, scale and shift.
+
+    ``decided_by``: choose the kernels as for so many rows (0: the tensor's), for parts of larger ones.
+    """
+    grad = _like(memory, "grad_input", a)
+    cost = costs.LAYER_NORM_BACKWARD
+    cost = replace(cost, first=_converted(cost.first, a.item, 3), second=_converted(cost.second, a.item, 4))
+    made = [layer_norm_grad_input(gradient, a, scale, stats, grad, cost)]
+    shape = gamma_shape(a.rows, a.cols, decided_by)
+    sums = [memory.tensor(name, shape.grid[1], a.cols, a.item) for name in ("grad_scale", "grad_shift")]
+    made.append(gamma_beta(gradient, a, stats, (sums[0], sums[1]), shape, costs.GAMMA_BETA))
+    if shape.partial:
+        totals = [sum_columns(memory, each) for each in sums]
+        made += [kernel for total in totals for kernel in total.kernels]
+        sums = [total.outputs[0] for total in totals]
+    return Launched(tuple(made), (grad, *sums))
+
+
+def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool) -> Launched:
+    out = memory.tensor("sums", 1, outputs, a.item)
+    plan = reduction(outputs, inputs, a.item, by_rows)
+    return Launched(tuple(reduce_kernels(a, out, plan, costs.REDUCE, costs.MEMSET, memory)), (out,))
+
+
+def sum_all(memory: Memory, a: Tensor) -> Launched:
+    """Return the sum of all elements."""
+    return _sum(memory, a, 1, a.rows * a.cols, True)
+
+
+def sum_rows(memory: Memory, a: Tensor) -> Launched:
+    """Return the sum of each row."""
+    return _sum(memory, a, a.rows, a.cols, True)
+
+
+def sum_columns(memory: Memory, a: Tensor) -> Launched:
+    """Return the sum of each column."""
+    return _sum(memory, a, a.cols, a.rows, False)
+
+
+def launch(
+    op: str, rows: int, cols: int, dtype: str, memory: Memory | None = None, decided_by: int = 0
+) -> Launched:
+    """Return an operation on new tensors of ``rows`` x ``cols``, operands of its own kind included.
+
+    ``op``: a name of :data:`OPERATIONS`. ``decided_by``: see :func:`layer_norm_backward`. Raises WorkloadError
+    for unknown operations and types, and for what a template refuses.
+    """
+    if op not in OPERATIONS:
+        raise WorkloadError(f"memory-bound operation {op}: known are {', '.join(sorted(OPERATIONS))}")
+    memory = memory or Memory()
+    item = item_of(dtype)
+
+    def new(name: str) -> Tensor:
+        return memory.tensor(name, rows, cols, item)
+
+    return OPERATIONS[op](_Operands(memory, new, rows, cols, dtype, decided_by or rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Operands:
+    memory: Memory
+    new: Callable[[str], Tensor]
+    rows: int
+    cols: int
+    dtype: str
+    decided_by: int
+
+    def vector(self, name: str) -> Tensor:
+        return self.memory.tensor(name, 1, self.cols, item_of(self.dtype))
+
+    def stats(self) -> tuple[Tensor, Tensor]:
+        return self.memory.tensor("mean", self.rows, 1, 4), self.memory.tensor("deviation", self.rows, 1, 4)
+
+
+def _embedding(o: _Operands) -> Launched:
+    table = o.memory.tensor("table", VOCABULARY, o.cols, item_of(o.dtype))
+    return embedding(o.memory, table, gathers.drawn(o.rows, VOCABULARY))
+
+
+def _layer_norm_backward(o: _Operands) -> Launched:
+    gradient, a, scale = o.new("gradient"), o.new("a"), o.vector("scale")
+    return layer_norm_backward(o.memory, gradient, a, scale, o.stats(), o.decided_by)
+
+
+OPERATIONS: dict[str, Callable[[_Operands], Launched]] = {
+    "add": lambda o: add(o.memory, o.new("a"), o.new("b")),
+    "mul_scalar": lambda o: mul_scalar(o.memory, o.new("a")),
+    "relu": lambda o: relu(o.memory, o.new("a")),
+    "gelu_tanh": lambda o: gelu(o.memory, o.new("a"), "tanh"),
+    "gelu_erf": lambda o: gelu(o.memory, o.new("a")),
+    "gelu_erf_backward": lambda o: gelu_backward(o.memory, o.new("gradient"), o.new("a")),
+    "layer_norm": lambda o: layer_norm(o.memory, o.new("a"), o.vector("scale"), o.vector("shift")),
+    "layer_norm_backward": _layer_norm_backward,
+    "softmax": lambda o: softmax(o.memory, o.new("a")),
+    "softmax_backward": lambda o: softmax_backward(o.memory, o.new("gradient"), o.new("output")),
+    "dropout": lambda o: dropout(o.memory, o.new("a")),
+    "adamw": lambda o: adamw(o.memory, o.new("p"), o.new("g"), (o.new("m"), o.new("v"))),
+    "embedding": _embedding,
+    "sum_all": lambda o: sum_all(o.memory, o.new("a")),
+    "sum_rows": lambda o: sum_rows(o.memory, o.new("a")),
+    "sum_columns": lambda o: sum_columns(o.memory, o.new("a")),
+    "copy": lambda o: copy(o.memory, o.new("a")),
+    "fill": lambda o: fill(o.memory, o.rows, o.cols, o.dtype),
+    "cast_to_fp16": lambda o: cast(o.memory, o.new("a"), o.dtype, "fp16"),
+    "cast_to_fp32": lambda o: cast(o.memory, o.new("a"), o.dtype, "fp32"),
+    "transpose_copy": lambda o: transpose_copy(o.memory, o.new("a")),
+}

@@ -1,0 +1,138 @@
+"""Rows of a table by index, as PyTorch's embedding takes them.
+
+``vectorized_gather_kernel<16>``: a TB a row, 16 B a thread; ``indexSelectSmallIndex`` up to 16 indices: the
+threads share a row's elements and take the indices one after another. Shapes follow
+ATen/native/cuda (IndexKernelUtils.cu, Indexing.cu) of PyTorch 2.11. The sum of gradients of equal indices
+(``embedding_dense_backward``) was not measured and has no template.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.warp_program import Code, Op, Program
+from pysim.program.warp_specialized import warp_specialized
+from pysim.workloads.kernels.tiles import WARP
+
+from .pointwise_parts import SMS, Work, line, rows, spans, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FEW = 16  # indices up to which the other kernel is chosen
+FEW_THREADS, FEW_TBS_SM = 128, 8
+MOST_THREADS = 256
+INDEX = 8  # bytes
+BEGIN = Work(int=24, control=6, wait=420)  # range check of the index, 64-bit addresses
+BETWEEN = Work(int=40, control=4, wait=280)  # IndexToOffset divides twice an index: by reason
+
+
+def gather_shape(indices: int, cols: int, item: int) -> tuple[int, int]:
+    """Return TBs and threads of a gather of rows of ``cols`` elements."""
+    if indices <= FEW:
+        return min(-(-cols // FEW_THREADS), SMS * FEW_TBS_SM), FEW_THREADS
+    return indices, min(MOST_THREADS, -(-cols * item // 16 // WARP) * WARP)
+
+
+def drawn(indices: int, table_rows: int, seed: int = 1) -> NDArray[np.int64]:
+    """Return random rows of a table, as a measurement draws them."""
+    return np.random.default_rng(seed).integers(0, table_rows, indices)
+
+
+def gather(table: Tensor, index: Tensor, target: Tensor, taken: NDArray[np.int64]) -> Kernel:
+    """Return the kernel that copies row ``taken[i]`` of ``table`` to row i of ``target``.
+
+    ``index``: the tensor that holds the numbers, of 8 B. Raises WorkloadError for rows that are no whole
+    vectors of 16 B, and wider than one TB takes at once.
+    """
+    indices, cols, item = target.rows, target.cols, target.item
+    grid, threads = gather_shape(indices, cols, item)
+    if len(taken) != indices or table.cols != cols or index.rows * index.cols != indices:
+        raise WorkloadError(f"gather: {len(taken)} indices for {indices} rows of {cols}")
+    if int(taken.min()) < 0 or int(taken.max()) >= table.rows:
+        raise WorkloadError(f"gather: index {int(taken.max())}: the table has {table.rows} rows")
+    if indices <= FEW:
+        return _few(table, index, target, taken)
+    if cols * item % 16 or cols * item > MOST_THREADS * 16:
+        raise WorkloadError(f"gather: rows of {cols * item} B: multiples of 16 up to {MOST_THREADS * 16}")
+    active = cols * item // 16
+    row = cols * item
+    # the row of the table is data: a list of TBs' programs would be as long as the grid, so that equal rows
+    # of code differ only in the base of one load
+    lists: dict[int, tuple[Op, ...]] = {}
+    for number in np.unique(taken).tolist():
+        code = Code()
+        code.compute(int=8, control=1)
+        code.load(0, *line(1, 8, threads, bx=INDEX, active=1), level=2)
+        code.wait(0)
+        BEGIN.emit(code)
+        code.load(0, *line(0, 16, threads, base=number * row, active=active), level=2)
+        code.wait(0)
+        code.store(1, *line(2, 16, threads, bx=row, active=active), level=2)
+        code.exit()
+        lists[number] = tuple(code.ops)
+    place = {number: at for at, number in enumerate(lists)}
+    tb_rows = np.array([place[number] for number in taken.tolist()], np.uint32)
+    code_rows = [(ops,) * (threads // WARP) for ops in lists.values()]
+    program = warp_specialized("gather", code_rows, tb_rows, registers=32, smem=0, args=3)
+
+    def source(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        first = taken[np.asarray(tbs, np.int64)]
+        zero = np.zeros_like(first)
+        return np.stack([first, first + 1, zero, zero + cols], axis=1)
+
+    accesses = (Access(table, "read", source), spans(index, "read", 1), rows(target, "write"))
+    return Kernel("gather", program, (grid, 1, 1), (table, index, target), accesses)
+
+
+def _few(table: Tensor, index: Tensor, target: Tensor, taken: NDArray[np.int64]) -> Kernel:
+    cols, item, indices = target.cols, target.item, target.rows
+    grid, threads = gather_shape(indices, cols, item)
+    if cols > grid * threads:
+        raise WorkloadError(f"gather: rows of {cols} elements: at most {grid * threads} of few indices")
+    program = _few_program(tuple(taken.tolist()), cols, item)
+    wide = threads
+
+    def of_columns(tensor: Tensor, row: int) -> Access:
+        def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+            first = np.minimum(np.asarray(tbs, np.int64) * wide, cols)
+            at = np.full_like(first, row)
+            return np.stack([at, at + 1, first, np.minimum(first + wide, cols)], axis=1)
+
+        return Access(tensor, "write" if tensor is target else "read", regions)
+
+    accesses = [of_columns(table, row) for row in sorted(set(taken.tolist()))]
+    accesses += [of_columns(target, row) for row in range(indices)]
+    accesses.append(whole(index))
+    return Kernel("gather_few", program, (grid, 1, 1), (table, index, target), tuple(accesses))
+
+
+@lru_cache(maxsize=64)
+def _few_program(taken: tuple[int, ...], cols: int, item: int) -> Program:
+    """Index, row and store follow each other: the compiler cannot know that the target is not the table."""
+    last = (cols - 1) % FEW_THREADS + 1
+    variants = []
+    for number in range(8):
+        active = last if number & 1 else FEW_THREADS
+        code = Code()
+        code.compute(int=12, control=2)
+        for at, row in enumerate(taken):
+            code.load(0, *line(1, 8, FEW_THREADS, base=at * INDEX, active=1), level=2)
+            code.wait(0)
+            BETWEEN.emit(code)
+            moved = FEW_THREADS * item
+            code.load(
+                0, *line(0, item, FEW_THREADS, base=row * cols * item, bx=moved, active=active), level=2
+            )
+            code.wait(0)
+            code.store(
+                1, *line(2, item, FEW_THREADS, base=at * cols * item, bx=moved, active=active), level=2
+            )
+        code.exit()
+        variants.append(tuple(code.ops))
+    return Program("gather_few", tuple(variants), FEW_THREADS // WARP, 32, 0, 3)

@@ -1,0 +1,159 @@
+"""What the templates of memory-bound kernels share: lines of lanes, footprints of TBs, instruction counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Access, Mode, Tensor
+from pysim.program.warp_program import Code, Pattern
+from pysim.workloads.kernels.tiles import WARP, collapse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SHUFFLE = 23  # cycles, load to use of shared memory, which shuffles take as well (Jia et al. 2018)
+ITEM = {"fp32": 4, "bf16": 2, "fp16": 2}  # bytes of an element
+SMS, THREADS_SM = 132, 2048  # of an H200, by which PyTorch sizes grids
+LAST_X, LAST_Y = 1, 2  # bits of a program's variant
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Instructions of a thread, by pipe, and the cycles of its dependence chain beyond their issue.
+
+    ``wait``: cycles in which the warp issues nothing (calls, branches, misses of the instruction cache).
+    """
+
+    fp32: int = 0
+    int: int = 0
+    sfu: int = 0
+    fp64: int = 0
+    control: int = 0
+    wait: int = 0
+
+    def times(self, count: int) -> Work:
+        """Return the work of ``count`` elements, whose chains overlap."""
+        issued = (self.fp32, self.int, self.sfu, self.fp64, self.control)
+        return Work(*(n * count for n in issued), self.wait)
+
+    def emit(self, code: Code) -> None:
+        """Add the instructions, then the wait."""
+        pipes = {"fp32": self.fp32, "int": self.int, "sfu": self.sfu, "fp64": self.fp64}
+        code.compute(**pipes, control=self.control, chain=4)
+        if self.wait:
+            code.delay(self.wait)
+
+
+def item_of(dtype: str) -> int:
+    """Return the bytes of an element; raise WorkloadError for an unknown type."""
+    if dtype not in ITEM:
+        raise WorkloadError(f"memory-bound kernel: type {dtype}: must be {', '.join(ITEM)}")
+    return ITEM[dtype]
+
+
+def flat(tensor: Tensor) -> Tensor:
+    """See a tensor as one row (the same memory): dependences go by address."""
+    return Tensor(tensor.name, 1, tensor.rows * tensor.cols, tensor.item, tensor.address)
+
+
+def line(
+    arg: int,
+    width: int,
+    threads: int,
+    *,
+    base: int = 0,
+    bx: int = 0,
+    by: int = 0,
+    step: int = 0,
+    apart: int = 0,
+    active: int | None = None,
+) -> tuple[Pattern, ...]:
+    """Return the access of one instruction of all warps of a TB: a thread takes ``width`` bytes.
+
+    Threads are ``apart`` bytes apart (0: ``width``); the first ``active`` take part (None: all). ``base``,
+    ``bx``, ``by``, ``step``: bytes, as in :class:`Pattern`. Empty where no thread takes part.
+    """
+    apart = apart or width
+    active = threads if active is None else active
+    if active <= 0:
+        return ()
+    made = []
+    for warp in range(threads // WARP):
+        lanes = min(max(active - WARP * warp, 0), WARP)
+        first = base + warp * WARP * apart
+        made.append(
+            Pattern(arg, width, base=first, bx=bx, by=by, step=step, s0=apart, lanes=(1 << lanes) - 1)
+        )
+    return collapse(made)
+
+
+def spans(tensor: Tensor, mode: Mode, chunk: int) -> Access:
+    """Each TB uses ``chunk`` elements of a tensor of one row."""
+
+    def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        first = np.minimum(np.asarray(tbs, np.int64) * chunk, tensor.cols)
+        zero = np.zeros_like(first)
+        return np.stack([zero, zero + 1, first, np.minimum(first + chunk, tensor.cols)], axis=1)
+
+    return Access(tensor, mode, regions)
+
+
+def rows(tensor: Tensor, mode: Mode, many: int = 1) -> Access:
+    """Each TB uses ``many`` rows."""
+
+    def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        first = np.minimum(np.asarray(tbs, np.int64) * many, tensor.rows)
+        zero = np.zeros_like(first)
+        return np.stack([first, np.minimum(first + many, tensor.rows), zero, zero + tensor.cols], axis=1)
+
+    return Access(tensor, mode, regions)
+
+
+def columns(tensor: Tensor, mode: Mode, wide: int, grid_x: int) -> Access:
+    """Each TB uses ``wide`` columns of all rows, by its x."""
+
+    def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        first = np.minimum(np.asarray(tbs, np.int64) % grid_x * wide, tensor.cols)
+        zero = np.zeros_like(first)
+        return np.stack([zero, zero + tensor.rows, first, np.minimum(first + wide, tensor.cols)], axis=1)
+
+    return Access(tensor, mode, regions)
+
+
+def whole(tensor: Tensor, mode: Mode = "read") -> Access:
+    """Each TB uses all of a tensor."""
+
+    def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.tile(np.array([0, tensor.rows, 0, tensor.cols], np.int64), (len(tbs), 1))
+
+    return Access(tensor, mode, regions)
+
+
+def shuffles(code: Code, count: int, *, fp32: int = 1, wait: int = 0) -> None:
+    """Add the steps of a reduction among 32 lanes: ``count`` shuffles and ``fp32`` instructions each.
+
+    ``wait``: cycles of a step beside the shuffle, such as a division.
+    """
+    for _ in range(5):
+        code.compute(smem=count, smem_ops=count, fp32=fp32, chain=SHUFFLE)
+        if wait:
+            code.delay(wait)
+
+
+def loads(code: Code, slot: int, ops: Sequence[tuple[Pattern, ...]], level: int = 2) -> None:
+    """Add the loads that have lanes."""
+    for patterns in ops:
+        if patterns:
+            code.load(slot, *patterns, level=level)
+
+
+def stores(code: Code, slot: int, ops: Sequence[tuple[Pattern, ...]], level: int = 2) -> None:
+    """Add the stores that have lanes."""
+    for patterns in ops:
+        if patterns:
+            code.store(slot, *patterns, level=level)

@@ -1,17 +1,28 @@
 """Linear layers and batched GEMMs of Hopper: what they move, what they wait for, what they refuse."""
 
+import csv
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pysim import Job, simulate
 from pysim.errors import WorkloadError
-from pysim.program.job import Memory
+from pysim.program.job import Access, Memory
+from pysim.workloads.kernels.pointwise import pointwise
 from pysim.workloads.library.gemm_launches import gemm_launches
 from pysim.workloads.library.hopper_gemm import HopperGemm, hopper_gemm
+from pysim.workloads.library.memset import memset
+
+MEMSETS = Path(__file__).parents[1] / "hw/launch/h200_memset.csv"
 
 SMALL = HopperGemm(256, 128, 128, (64, 64), 4, (2, 1), 8, smem=100_000)
+
+
+def first(tbs):
+    """The first element of a tensor, for each TB."""
+    return np.tile(np.array([0, 1, 0, 1]), (len(tbs), 1))
 
 
 def covered(kernel, name):
@@ -85,6 +96,28 @@ def test_a_split_k_adds_the_bias_with_its_parts(splits):
     assert [kernel.name for kernel in kernels][-1] == ("split_k_sum" if splits > 1 else "hopper_gemm")
     assert (covered(kernels[-1], "bias") == (2 if splits == 1 else kernels[-1].tbs)).all()
     assert c.item == 2
+
+
+def test_a_memset_in_a_chain_costs_what_it_was_measured_to_cost():
+    """Rows of kernels of 132 TBs, memsets of at most 256 B: a memset before each makes the chain longer."""
+    with MEMSETS.open(newline="") as text:
+        rows = [row for row in csv.DictReader(text) if row["tbs"] == "132" and int(row["bytes"]) <= 256]
+    longer = np.median([float(row["with_ns"]) - float(row["alone_ns"]) for row in rows]) / 1000
+    memory = Memory()
+    data, counter = memory.tensor("data", 132, 256, 4), memory.tensor("counter", 1, 64, 4)
+
+    def chain(resets):
+        kernels = []
+        for _ in range(8):
+            kernel = pointwise("kernel", [data], [data])
+            if resets:
+                kernels.append(memset(counter))
+                kernel = replace(kernel, accesses=(*kernel.accesses, Access(counter, "update", first)))
+            kernels.append(kernel)
+        result = simulate("h200", Job("chain", kernels), "graph", threads=1, tables="kernels", baseline=False)
+        return float(result.tables()["runs"]["time_us"][0]) / 8
+
+    assert chain(True) - chain(False) == pytest.approx(longer, rel=0.05)
 
 
 def test_tiles_by_a_counter_wait_for_its_reset():

@@ -14,6 +14,7 @@ from pysim.workloads.kernels.tiles import WARP
 
 from .hopper_epilogue import NVJET, Cost
 from .hopper_gemm import HopperGemm, check_operands, hopper_gemm
+from .memset import memset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,17 +127,3 @@ def _sum_program(size: int, splits: int, out: int, bias: tuple[int, int], more: 
         code.exit()
         variants.append(tuple(code.ops))
     return Program("split_k_sum", tuple(variants), warps, 32, 0, 3 if bias[0] else 2)
-
-
-def memset(tensor: Tensor) -> Kernel:
-    """Return a kernel that clears a small tensor: one warp, a store."""
-    code = Code()
-    code.compute(int=8, control=8, chain=8)
-    code.store(0, Pattern(0, 4, s0=4))
-    code.exit()
-
-    def whole(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.tile(np.array([0, 1, 0, 32], np.int64), (len(tbs), 1))
-
-    program = Program("memset", (tuple(code.ops),), 1, 16, 0, 1)
-    return Kernel("memset", program, (1, 1, 1), (tensor,), (Access(tensor, "write", whole),))

@@ -196,14 +196,14 @@ def _producer(gemm: HopperGemm, cost: Cost) -> tuple[Op, ...]:
     a, b, _ = _boxes(gemm)
     code = _begin(gemm, cost)
     tile = code.turn_begin()
-    if gemm.dynamic:
-        code.delay(cost.next_tile)
     step = code.steps_begin()
     code.ring_wait(empty, emptied=True)
     for box, to in zip((a, b), _shared(gemm), strict=True):
         code.bulk_load(full, box, to=to)
     code.advance()
     code.steps_end(step)
+    if gemm.dynamic:
+        code.delay(cost.next_tile)
     code.turn_end(tile)
     # other TBs of the cluster may still arrive at this one's barriers
     code.ring_wait(empty, emptied=True, ahead=gemm.stages - 1)

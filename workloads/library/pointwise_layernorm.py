@@ -54,7 +54,8 @@ class LayerNormCost:
 class GammaCost:
     """Instructions of a thread for each row, of a turn, and of the sum over warps.
 
-    ``at_once``: rows whose loads are under way in kernels of 32 registers; those of one warp hold eight.
+    ``at_once``: rows whose loads are under way in kernels of 32 registers; those of one warp hold eight,
+    and those that take a part of the rows, of 64 registers, 16.
     """
 
     row: Work
@@ -244,7 +245,7 @@ def gamma_beta(
 def _gamma_program(rows: int, cols: int, item: int, out: int, shape: GammaShape, cost: GammaCost) -> Program:
     pitch, high, (_, grid_y) = cols * item, shape.high, shape.grid
     each = high // shape.warps
-    at_once = ROWS_EACH if shape.warps == 1 else cost.at_once
+    at_once = 2 * ROWS_EACH if shape.partial else ROWS_EACH if shape.warps == 1 else cost.at_once
     turns, rest = divmod(rows, high * grid_y)
     code = Code()
     code.compute(int=20, control=3)

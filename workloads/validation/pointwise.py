@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
@@ -13,6 +16,9 @@ from pysim.workloads.library.pointwise_loops import CHUNK, CHUNKS
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
 from .table import Row
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # names of the table, where the functions have others
 NAMES = {
@@ -72,10 +78,11 @@ def _run(config: Config, op: str, rows: str, cols: str, dtype: str, clock: str, 
     half = min(half, SLOW.get(op, half))
     if high * wide <= EXACT or high <= 2 * half:
         return _period(config, name, high, wide, dtype, high)[0]
-    whole, time = _period(config, name, 2 * half, wide, dtype, high)
+    whole, times = _period(config, name, 2 * half, wide, dtype, high)
     _, less = _period(config, name, half, wide, dtype, high)
-    time += (high - 2 * half) * (time - less) / half
-    return _at(whole, time, f"(sampled) {2 * half} and {half} rows")
+    # kernels after the second add partial sums, whose number does not follow the rows
+    grown = (high - 2 * half) / half * float((times[:2] - less[:2]).sum())
+    return _at(whole, whole.times_us["warm"] + grown, f"(sampled) {2 * half} and {half} rows")
 
 
 def _at(outcome: Outcome, time_us: float, detail: str) -> Outcome:
@@ -86,14 +93,18 @@ def _at(outcome: Outcome, time_us: float, detail: str) -> Outcome:
 
 def _period(
     config: Config, op: str, rows: int, cols: int, dtype: str, decided_by: int
-) -> tuple[Outcome, float]:
-    """Return the period (us) of an operation on ``rows``, with the kernels that ``decided_by`` rows take."""
+) -> tuple[Outcome, NDArray[np.float64]]:
+    """Return the outcome of an operation on ``rows``, and the time (us) of each kernel of its period.
+
+    Kernels are those that ``decided_by`` rows take.
+    """
     kernels = launch(op, rows, cols, dtype, Memory(), decided_by).kernels
     calls = LAUNCHES_MIDDLE if rows <= MIDDLE else LAUNCHES
     tables = tables_of(config, Job(op, captured(list(kernels) * calls)), "graph")
-    ends = tables["kernels"]["complete_us"]
-    time = float(ends[-1] - ends[-1 - len(kernels)])
-    return outcome_of(tables, {"warm": time}), time
+    ends = np.asarray(tables["kernels"]["complete_us"], np.float64)
+    times = np.diff(ends[-1 - len(kernels) :])
+    outcome = outcome_of(tables, {"warm": float(times.sum())})
+    return outcome, times
 
 
 def _batches(config: Config, elements: int, dtype: str) -> Outcome:

@@ -46,7 +46,15 @@ def warp_specialized(
     if tb_rows is not None and (len(tb_rows) == 0 or int(tb_rows.max()) >= len(code)):
         raise WorkloadError(f"program {name}: a TB of a row that is not among {len(code)}")
 
+    known_tables: dict[tuple[int, int], CodeTables] = {}  # launches of one kernel share them
+
     def lowered(values: Mapping[str, int]) -> CodeTables:
+        blocks = values["gpu.sm.block_max"], values["gpu.sm.block_tensor"]
+        if blocks not in known_tables:
+            known_tables[blocks] = tables(*blocks)
+        return known_tables[blocks]
+
+    def tables(longest: int, tensor: int) -> CodeTables:
         made = LoweredPrograms()
         shared: dict[tuple[Op, ...], int] = {}
         entries = np.zeros((len(code), warps), np.uint32)
@@ -61,8 +69,8 @@ def warp_specialized(
                             program,
                             ops,
                             seen,
-                            values["gpu.sm.block_max"],
-                            values["gpu.sm.block_tensor"],
+                            longest,
+                            tensor,
                         )
                     same[id(ops)] = shared[ops]
                 entries[at, warp] = same[id(ops)]

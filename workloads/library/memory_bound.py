@@ -6,8 +6,8 @@ A function an operation takes its operands and returns :class:`Launched`: kernel
     launched = launch("layer_norm", rows=4096, cols=1024, dtype="bf16", memory=Memory())
     Job("norm", list(launched.kernels))
 
-Grids and TBs follow the rules of PyTorch 2.11 (pointwise_flat, _loops, _softmax, _layernorm, _reduce, _gather); tests
-compare them with all measured rows. Types: fp32, bf16 and fp16, which take the same kernels.
+Grids and TBs follow the rules of PyTorch 2.11, in the modules ``pointwise_*``; tests compare them with all
+measured rows. Types: fp32, bf16 and fp16, which takes the kernels of bf16.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .pointwise_parts import Work, item_of
 from .pointwise_reduce import reduce_kernels, reduction
 from .pointwise_softmax import softmax_backward_rows, softmax_forward
 
+TWO_INPUTS = {4: 32, 2: 40}  # registers: 32; 34 (add) and 40 (mul), which take as many (pointwise.csv)
 VOCABULARY = 50257  # rows of the table that `launch` makes for an embedding, as measured
 
 
@@ -47,23 +48,25 @@ def _like(memory: Memory, name: str, tensor: Tensor, item: int = 0) -> Tensor:
 
 def _converted(work: Work, item: int, operands: int) -> Work:
     """Add the conversions of an element, of as many operands of 2 B."""
-    return work if item == 4 else replace(work, int=work.int + costs.CONVERT * operands)
+    return work if item == 4 else replace(work, ints=work.ints + costs.CONVERT * operands)
 
 
-def _element_wise(name: str, memory: Memory, inputs: tuple[Tensor, ...], work: Work) -> Launched:
+def _element_wise(
+    name: str, memory: Memory, inputs: tuple[Tensor, ...], work: Work, registers: int = 32
+) -> Launched:
     out = _like(memory, name, inputs[0])
-    kernel = vectorised(name, inputs, [out], _converted(work, out.item, len(inputs) + 1))
+    kernel = vectorised(name, inputs, [out], _converted(work, out.item, len(inputs) + 1), registers)
     return Launched((kernel,), (out,))
 
 
 def add(memory: Memory, a: Tensor, b: Tensor) -> Launched:
     """Return a + b."""
-    return _element_wise("add", memory, (a, b), costs.ADD)
+    return _element_wise("add", memory, (a, b), costs.ADD, TWO_INPUTS[a.item])
 
 
 def mul(memory: Memory, a: Tensor, b: Tensor) -> Launched:
     """Return a x b, element by element."""
-    return _element_wise("mul", memory, (a, b), costs.MUL)
+    return _element_wise("mul", memory, (a, b), costs.MUL, TWO_INPUTS[a.item])
 
 
 def mul_scalar(memory: Memory, a: Tensor) -> Launched:
@@ -90,7 +93,7 @@ def gelu_backward(memory: Memory, gradient: Tensor, a: Tensor) -> Launched:
 
 
 def copy(memory: Memory, a: Tensor) -> Launched:
-    """Return a copy in the device's memory (cudaMemcpyAsync; its kernel is not known, a vectorised one stands in).
+    """Return a copy in the device's memory (cudaMemcpyAsync), by a vectorised kernel: its own is not known.
 
     Raises WorkloadError from 512 MiB on, which another path takes, 1.5 times slower (pointwise.csv).
     """
@@ -109,10 +112,12 @@ def fill(memory: Memory, rows: int, cols: int, dtype: str) -> Launched:
 def cast(memory: Memory, a: Tensor, source: str, target: str) -> Launched:
     """Return ``a`` in another type: vectorised from fp32, one element at a time from bf16 and fp16."""
     if item_of(source) != a.item or source == target:
-        raise WorkloadError(f"cast: {source} of {a.item} B to {target}: must be another type, and the tensor's")
+        raise WorkloadError(
+            f"cast: {source} of {a.item} B to {target}: must be another type, and the tensor's"
+        )
     out = _like(memory, target, a, item_of(target))
     if source == "fp32":
-        return Launched((vectorised("cast", [a], [out], Work(int=costs.CONVERT)),), (out,))
+        return Launched((vectorised("cast", [a], [out], Work(ints=costs.CONVERT)),), (out,))
     return Launched((unrolled_cast("cast", a, out, costs.CAST),), (out,))
 
 
@@ -218,8 +223,9 @@ def launch(
 ) -> Launched:
     """Return an operation on new tensors of ``rows`` x ``cols``, operands of its own kind included.
 
-    ``op``: a name of :data:`OPERATIONS`. ``decided_by``: see :func:`layer_norm_backward`. Raises WorkloadError
-    for unknown operations and types, and for what a template refuses.
+    ``op``: a name of :data:`OPERATIONS`. ``decided_by``: see :func:`layer_norm_backward`.
+
+    Raises WorkloadError for unknown operations and types, and for what a template refuses.
     """
     if op not in OPERATIONS:
         raise WorkloadError(f"memory-bound operation {op}: known are {', '.join(sorted(OPERATIONS))}")

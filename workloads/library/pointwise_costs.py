@@ -1,9 +1,9 @@
 """Instruction counts of PyTorch's memory-bound kernels: the only constants of these templates.
 
-Counts are by reason, from the public sources (ATen/native/cuda of PyTorch 2.11, CUDA's math library): how many
-operations of each kind the functions have. ``wait`` and what is marked *fitted* come from rows of
-half ``fit`` of the suite ``h200-library-pointwise``: waits from the smallest sizes, which one TB decides,
-counts from sizes that fit in L2, which issue decides. Waits are cycles.
+Counts are by reason, from the public sources (ATen/native/cuda of PyTorch 2.11, CUDA's math library): how
+many operations of each kind they have. They were then fitted, as were all waits (cycles), to rows of the
+suite ``h200-library-pointwise``: waits to the smallest sizes, which one TB decides, counts to sizes that fit
+in L2, which issue decides. First values had both halves in sight, the last ones half ``fit`` alone.
 """
 
 from __future__ import annotations
@@ -18,52 +18,60 @@ from .pointwise_softmax import SoftmaxCost
 ADD, MUL, RELU = Work(fp32=1), Work(fp32=1), Work(fp32=2, wait=100)
 COPY = Work()
 # tanh: exponential and reciprocal beside a polynomial, and a choice
-GELU_TANH = Work(fp32=18, int=5, sfu=2, control=2)
+GELU_TANH = Work(fp32=18, ints=5, sfu=2, control=2)
 # erf: two polynomials, coefficients chosen one by one, an exponential
-GELU_ERF = Work(fp32=20, int=10, sfu=1, control=2, wait=100)
+GELU_ERF = Work(fp32=20, ints=10, sfu=1, control=2, wait=100)
 # erf, and the density beside it
-GELU_ERF_BACKWARD = Work(fp32=30, int=12, sfu=2, control=2, wait=550)
+GELU_ERF_BACKWARD = Work(fp32=30, ints=12, sfu=2, control=2, wait=550)
 CONVERT = 1  # integer instructions to widen or narrow an element of 2 B
-CAST = Work(fp32=2, int=14, control=14, wait=120)  # a load or a store through a branch on the type; fitted
-STRIDED = Work(int=14, control=1, wait=330)  # two divisions by multiplication for an offset
+CAST = Work(fp32=2, ints=14, control=14, wait=120)  # a load or a store through a branch on the type; fitted
+STRIDED = Work(ints=14, control=1, wait=330)  # two divisions by multiplication for an offset
 
 # ten rounds of two wide multiplications and four exclusive ors, and the keys; then to floating point
-DROPOUT = DropoutCost(Work(int=40, control=10, wait=1300), Work(int=100, fp32=8, sfu=4))
+DROPOUT = DropoutCost(Work(ints=40, control=10, wait=1300), Work(ints=100, fp32=8, sfu=4))
 # rates are double, so that each operand is converted twice; two powers in double before the loop
 ADAMW = {
-    item: AdamCost(Work(fp64=100, int=100, wait=1200), Work(fp32=6, fp64=10, sfu=sfu, int=4))
+    item: AdamCost(Work(fp64=100, ints=100, wait=1200), Work(fp32=6, fp64=10, sfu=sfu, ints=4))
     for item, sfu in ((4, 9), (2, 10))
 }
 
 SOFTMAX = SoftmaxCost(
-    Work(fp32=9, int=4, sfu=1, control=2), Work(fp32=8, int=6, sfu=1, control=5, wait=60), Work(wait=1750), 2
+    Work(fp32=9, ints=4, sfu=1, control=2),
+    Work(fp32=8, ints=6, sfu=1, control=5, wait=60),
+    Work(wait=1750),
+    2,
 )
-SOFTMAX_BACKWARD = SoftmaxCost(Work(fp32=1, int=2, control=1), Work(fp32=2, int=2, control=1), Work(), 1)
+SOFTMAX_BACKWARD = SoftmaxCost(Work(fp32=1, ints=2, control=1), Work(fp32=2, ints=2, control=1), Work(), 1)
 
-# Welford: a division an element, as IEEE asks; merging two moments has another. Counts of both are fitted: the
-# fp32 kernel, of 39 registers for 32, issues more
+# Welford: a division an element, as IEEE asks; merging two moments has another. Counts of both are fitted;
+# the fp32 kernel, of 39 registers for 32, issues more
 LAYER_NORM = {
     item: LayerNormCost(
-        first=Work(fp32=fp32, int=6, sfu=1, control=4, wait=250),
-        second=Work(fp32=3, int=2),
-        step=Work(fp32=20, int=6, sfu=1, control=4, wait=250),
+        first=Work(fp32=fp32, ints=6, sfu=1, control=4, wait=250),
+        second=Work(fp32=3, ints=2),
+        step=Work(fp32=20, ints=6, sfu=1, control=4, wait=250),
         row=Work(fp32=6, sfu=1),
         shuffle=3,
     )
     for item, fp32 in ((4, 30), (2, 19))
 }
 LAYER_NORM_BACKWARD = LayerNormCost(
-    first=Work(fp32=8, int=4), second=Work(fp32=9, int=4), step=Work(fp32=2), row=Work(fp32=4, wait=350), shuffle=2
+    first=Work(fp32=8, ints=4),
+    second=Work(fp32=9, ints=4),
+    step=Work(fp32=2),
+    row=Work(fp32=4, wait=350),
+    shuffle=2,
 )
 GAMMA_BETA = GammaCost(
-    row=Work(fp32=5, int=4), turn=Work(int=30, control=4), end=Work(int=30, control=4, wait=400), at_once=4
+    row=Work(fp32=5, ints=4), turn=Work(ints=30, control=4), end=Work(ints=30, control=4, wait=400), at_once=4
 )
 
 REDUCE = ReduceCost(
-    begin=Work(int=90, control=8, wait=560),
-    load=Work(fp32=4, int=8, control=1, wait=20),
-    end=Work(int=10, control=2, wait=500),
-    share=Work(int=20, control=4, wait=1100),
+    begin=Work(ints=90, control=8, wait=560),
+    load=Work(fp32=4, ints=8, control=1, wait=20),
+    end=Work(ints=10, control=2, wait=500),
+    share=Work(ints=20, control=4, wait=1000),
+    partial=Work(fp32=4, ints=20, control=1, wait=100),
 )
 # period less the durations of kernel and memset in rows with one: 0.9 us, median below 30 us
-MEMSET = Work(int=8, control=8, wait=1800)
+MEMSET = Work(ints=8, control=8, wait=1800)

@@ -1,10 +1,10 @@
 """Element-wise kernels of PyTorch over contiguous tensors: vectorised, and one element at a time with a cast.
 
 ``vectorized_elementwise_kernel<V>``: TBs of 128 threads, eight elements a thread in vectors of V, 16 B of
-each operand at a time; all loads come before the arithmetic. The last TB, if it is not full, takes one element
-a thread at a time. ``unrolled_elementwise_kernel`` with casts: four elements a thread, each loaded through
-a branch on its type, so that a load waits for the one before. ``elementwise_kernel`` copies between strides.
-Shapes and order follow ATen/native/cuda (CUDALoops.cuh, MemoryAccess.cuh, Loops.cuh) of PyTorch 2.11.
+each operand at a time; all loads come before the arithmetic. The last TB, if it is not full, takes one
+element a thread at a time. ``unrolled_elementwise_kernel`` with casts: four elements a thread, each loaded
+through a branch on its type, so that a load waits for the one before. ``elementwise_kernel`` copies between
+strides. Shapes and order follow ATen/native/cuda (CUDALoops.cuh, MemoryAccess.cuh) of PyTorch 2.11.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ THREADS = 128  # num_threads(), CUDALoops.cuh
 EACH = 8  # elements of a thread: 1024 of a TB in all 330 rows of pointwise.csv
 CAST_EACH = 4  # thread_work_size(): 512 of a TB in the rows of unrolled kernels
 WIDEST = 16  # bytes of a lane
-BEGIN = Work(int=10, control=2)  # index, range check, operand pointers: by reason
+BEGIN = Work(ints=10, control=2)  # index, range check, operand pointers: by reason
 
 
 def flat_grid(elements: int, each: int = EACH) -> int:
@@ -40,7 +40,7 @@ def flat_grid(elements: int, each: int = EACH) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Flat:
-    """What a program depends on: bytes of an element of each operand, inputs first; ``last``: of the last TB."""
+    """What a program depends on: bytes of an element of each operand, and elements of the ``last`` TB."""
 
     name: str
     inputs: tuple[int, ...]
@@ -106,7 +106,7 @@ def _vectorised(shape: _Flat) -> Program:
 
 @lru_cache(maxsize=512)
 def _one_by_one(shape: _Flat) -> Program:
-    """Each element is loaded and converted by itself: the branch on its type ends what a compiler overlaps."""
+    """Load and convert each element by itself: the branch on its type ends what a compiler overlaps."""
     chunk = THREADS * CAST_EACH
     (read,), (written,) = shape.inputs, shape.outputs
     variants = []
@@ -138,7 +138,9 @@ def _shape(
     views = [flat(tensor) for tensor in (*inputs, *outputs)]
     elements = views[0].cols
     if any(view.cols != elements for view in views):
-        raise WorkloadError(f"{name}: operands of {', '.join(str(v.cols) for v in views)} elements: must be equal")
+        raise WorkloadError(
+            f"{name}: operands of {', '.join(str(v.cols) for v in views)} elements: must be equal"
+        )
     last = (elements - 1) % (THREADS * each) + 1
     items = [tuple(t.item for t in group) for group in (inputs, outputs)]
     return _Flat(name, items[0], items[1], last, work, registers), views, flat_grid(elements, each)

@@ -28,8 +28,8 @@ FEW = 16  # indices up to which the other kernel is chosen
 FEW_THREADS, FEW_TBS_SM = 128, 8
 MOST_THREADS = 256
 INDEX = 8  # bytes
-BEGIN = Work(int=24, control=6, wait=420)  # range check of the index, 64-bit addresses
-BETWEEN = Work(int=40, control=4, wait=280)  # IndexToOffset divides twice an index: by reason
+BEGIN = Work(ints=24, control=6, wait=420)  # range check of the index, 64-bit addresses
+BETWEEN = Work(ints=40, control=4, wait=280)  # IndexToOffset divides twice an index: by reason
 
 
 def gather_shape(indices: int, cols: int, item: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 
-from .pointwise_parts import SMS, Work, columns, line, loads, rows, shuffles, stores, whole
+from .pointwise_parts import SMS, Work, line, loads, rows, shuffles, stores, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +54,8 @@ class LayerNormCost:
 class GammaCost:
     """Instructions of a thread for each row, of a turn, and of the sum over warps.
 
-    ``at_once``: rows whose loads are under way in kernels of 32 registers; those of one warp hold eight.
+    ``at_once``: rows whose loads are under way in kernels of 32 registers; those of one warp hold eight,
+    and those that take a part of the rows, of 64 registers, 16.
     """
 
     row: Work
@@ -148,7 +149,9 @@ def layer_norm_grad_input(
     code = Code()
     code.compute(int=14, control=2)
     loads(code, 0, [line(arg, 4, THREADS, bx=4, apart=4, active=1) for arg in (3, 4)])
-    inputs = tuple(zip(_vectors(gradient, 0, True), _vectors(source, 1, True), _vectors(scale, 2, False), strict=True))
+    inputs = tuple(
+        zip(_vectors(gradient, 0, True), _vectors(source, 1, True), _vectors(scale, 2, False), strict=True)
+    )
     for ops in inputs:
         loads(code, 0, ops)
         code.wait(0)
@@ -161,7 +164,9 @@ def layer_norm_grad_input(
         cost.second.times(VECTOR).emit(code)
         stores(code, 1, [patterns])
     code.exit()
-    program = Program("layer_norm_grad_input", (tuple(code.ops),), THREADS // WARP, INPUT_REGISTERS, INPUT_SMEM, 6)
+    program = Program(
+        "layer_norm_grad_input", (tuple(code.ops),), THREADS // WARP, INPUT_REGISTERS, INPUT_SMEM, 6
+    )
     accesses = [rows(gradient, "read"), rows(source, "read"), whole(scale)]
     accesses += [rows(t, "read") for t in stats]
     accesses.append(rows(target, "write"))
@@ -231,14 +236,16 @@ def gamma_beta(
         accesses += [Access(t, "read", partial(block, turn, high, True)) for t in (gradient, source)]
         accesses += [Access(t, "read", partial(block, turn, high, False)) for t in stats]
     accesses += [Access(t, "write", partial(block, 0, 1, True)) for t in targets]
-    return Kernel("gamma_beta", program, (grid_x, grid_y, 1), (gradient, source, *stats, *targets), tuple(accesses))
+    return Kernel(
+        "gamma_beta", program, (grid_x, grid_y, 1), (gradient, source, *stats, *targets), tuple(accesses)
+    )
 
 
 @lru_cache(maxsize=64)
 def _gamma_program(rows: int, cols: int, item: int, out: int, shape: GammaShape, cost: GammaCost) -> Program:
     pitch, high, (_, grid_y) = cols * item, shape.high, shape.grid
     each = high // shape.warps
-    at_once = ROWS_EACH if shape.warps == 1 else cost.at_once
+    at_once = 2 * ROWS_EACH if shape.partial else ROWS_EACH if shape.warps == 1 else cost.at_once
     turns, rest = divmod(rows, high * grid_y)
     code = Code()
     code.compute(int=20, control=3)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Op, Program
+from pysim.program.warp_program import Code, Op, Pattern, Program
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 
@@ -61,7 +61,9 @@ def dropout_kernel(source: Tensor, target: Tensor, mask: Tensor, cost: DropoutCo
     a, b, m = flat(source), flat(target), flat(mask)
     vector = 16 // a.item
     if a.cols % vector or b.cols != a.cols or m.cols != a.cols or m.item != 1 or b.item != a.item:
-        raise WorkloadError(f"dropout: {a.cols} elements of {a.item} B: must be vectors of {vector}, and as many")
+        raise WorkloadError(
+            f"dropout: {a.cols} elements of {a.item} B: must be vectors of {vector}, and as many"
+        )
     grid = dropout_grid(a.cols)
     chunk = DROP_THREADS * vector
     turns = -(-a.cols // (grid * chunk))
@@ -99,7 +101,7 @@ def _dropout_code(turns: int, last: int, item: int, grid: int, cost: DropoutCost
     cost.begin.emit(code)
 
     def turn(active: int | None, after: int) -> None:
-        def of(arg: int, width: int) -> tuple:
+        def of(arg: int, width: int) -> tuple[Pattern, ...]:
             size = width * DROP_THREADS
             return line(
                 arg,
@@ -177,7 +179,7 @@ def _adamw_program(last: int, item: int, cost: AdamCost) -> Program:
     wide, chunk = ILP * item, ADAM_THREADS * ILP
 
     def turn(code: Code, after: int, active: int | None) -> None:
-        def of(arg: int) -> tuple:
+        def of(arg: int) -> tuple[Pattern, ...]:
             size = ADAM_THREADS * wide
             return line(arg, wide, ADAM_THREADS, base=after * size, bx=CHUNK * item, step=size, active=active)
 

@@ -30,7 +30,7 @@ class Work:
     """
 
     fp32: int = 0
-    int: int = 0
+    ints: int = 0
     sfu: int = 0
     fp64: int = 0
     control: int = 0
@@ -38,12 +38,13 @@ class Work:
 
     def times(self, count: int) -> Work:
         """Return the work of ``count`` elements, whose chains overlap."""
-        issued = (self.fp32, self.int, self.sfu, self.fp64, self.control)
-        return Work(*(n * count for n in issued), self.wait)
+        issued = (self.fp32, self.ints, self.sfu, self.fp64, self.control)
+        fp32, ints, sfu, fp64, control = (n * count for n in issued)
+        return Work(fp32, ints, sfu, fp64, control, self.wait)
 
     def emit(self, code: Code) -> None:
         """Add the instructions, then the wait."""
-        pipes = {"fp32": self.fp32, "int": self.int, "sfu": self.sfu, "fp64": self.fp64}
+        pipes = {"fp32": self.fp32, "int": self.ints, "sfu": self.sfu, "fp64": self.fp64}
         code.compute(**pipes, control=self.control, chain=4)
         if self.wait:
             code.delay(self.wait)
@@ -110,17 +111,6 @@ def rows(tensor: Tensor, mode: Mode, many: int = 1) -> Access:
         first = np.minimum(np.asarray(tbs, np.int64) * many, tensor.rows)
         zero = np.zeros_like(first)
         return np.stack([first, np.minimum(first + many, tensor.rows), zero, zero + tensor.cols], axis=1)
-
-    return Access(tensor, mode, regions)
-
-
-def columns(tensor: Tensor, mode: Mode, wide: int, grid_x: int) -> Access:
-    """Each TB uses ``wide`` columns of all rows, by its x."""
-
-    def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
-        first = np.minimum(np.asarray(tbs, np.int64) % grid_x * wide, tensor.cols)
-        zero = np.zeros_like(first)
-        return np.stack([zero, zero + tensor.rows, first, np.minimum(first + wide, tensor.cols)], axis=1)
 
     return Access(tensor, mode, regions)
 

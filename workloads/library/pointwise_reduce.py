@@ -1,15 +1,15 @@
-"""Sums of PyTorch: all elements, each row, each column (``reduce_kernel``, setReduceConfig of Reduce.cuh, 2.11).
+"""Sums of PyTorch 2.11: all elements, each row, each column (``reduce_kernel``, setReduceConfig, Reduce.cuh).
 
 The shape of a TB, and whether warps or TBs share an output, follow from the numbers of outputs and of inputs
-of each. Where the inputs are contiguous a thread loads vectors of 16 B, each waited for before the next; along
-columns it takes four neighbouring columns and four rows at a time. TBs that share an output write their sums, and the
-last one to end adds them; a memset of their counters comes before the kernel.
+of each. Where the inputs are contiguous a thread loads vectors of 16 B, each waited for before the next;
+along columns it takes four neighbouring columns and four rows at a time. TBs that share an output write their
+sums, and the last TB adds them (on the card the last one to end); a memset of their counters comes before.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,12 +36,16 @@ REGISTERS = {1: 32, COLUMNS: 54}  # pointwise.csv
 
 @dataclass(frozen=True, slots=True)
 class ReduceCost:
-    """Instructions of a thread: ``begin`` and ``end`` of a sum, of each load of four elements, and to ``share`` an output."""
+    """Instructions of a thread: ``begin`` and ``end`` of a sum, each load, and to ``share`` an output.
+
+    ``load``: of four elements; ``partial``: of another TB's sums.
+    """
 
     begin: Work
     load: Work
     end: Work
     share: Work
+    partial: Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,11 @@ def reduce_kernels(
     ``source``: [outputs, inputs] if ``plan.by_rows``, else [inputs, outputs]. Raises WorkloadError where the
     last loads of a thread would have masks that the template has not: sizes that are no powers of two.
     """
-    view = Tensor(source.name, plan.outputs, plan.inputs, source.item, source.address) if plan.by_rows else source
+    view = (
+        Tensor(source.name, plan.outputs, plan.inputs, source.item, source.address)
+        if plan.by_rows
+        else source
+    )
     out = flat(target)
     staging = memory.tensor("staging", plan.split, plan.outputs, 4) if plan.split > 1 else None
     args = (view, out) if staging is None else (view, out, staging)
@@ -150,14 +158,14 @@ def _memset(tensor: Tensor, cost: Work) -> Kernel:
 
 
 def _edges(plan: Reduction) -> NDArray[np.int64]:
-    """The last TB of each x waits for those before it."""
+    """Return that the last TB of each x waits for those before it."""
     gx, gy = plan.grid
     x, y = np.meshgrid(np.arange(gx), np.arange(gy - 1), indexing="ij")
     return np.stack([(x + gx * (gy - 1)).ravel(), (x + gx * y).ravel()], axis=1).astype(np.int64)
 
 
 def _turns(plan: Reduction) -> tuple[int, int, int]:
-    """Return whole turns of all threads that share an output, threads with one more, and elements of a turn."""
+    """Return turns of all threads that share an output, threads with one more, and elements of a turn."""
     together = _sharing(plan) * plan.split * (plan.vector if plan.by_rows else 1)
     whole, rest = divmod(plan.inputs, together)
     if not plan.by_rows:
@@ -198,11 +206,11 @@ def _accesses(plan: Reduction, view: Tensor, out: Tensor, staging: Tensor | None
         return np.stack([zero, there, x * per_tb, np.minimum((x + 1) * per_tb, plan.outputs)], axis=1)
 
     turns = 1 if gy == 1 else whole + (rest > 0)
-    made = [Access(view, "read", lambda tbs, turn=turn: reads(turn, tbs)) for turn in range(turns)]
+    made = [Access(view, "read", partial(reads, turn)) for turn in range(turns)]
     made.append(Access(out, "write", result))
     if staging is not None:
-        made.append(Access(staging, "write", lambda tbs: sums(False, tbs)))
-        made.append(Access(staging, "read", lambda tbs: sums(True, tbs)))
+        made.append(Access(staging, "write", partial(sums, False)))
+        made.append(Access(staging, "read", partial(sums, True)))
     return made
 
 
@@ -264,7 +272,9 @@ def _code(
     return tuple(code.ops)
 
 
-def _inputs(plan: Reduction, item: int, turn: int, number: int, threads: int, step: int) -> tuple[Pattern, ...]:
+def _inputs(
+    plan: Reduction, item: int, turn: int, number: int, threads: int, step: int
+) -> tuple[Pattern, ...]:
     """Return the load of a turn; ``threads`` that share an output take part (0: all)."""
     x, y = plan.block
     gx, _ = plan.grid
@@ -361,7 +371,9 @@ def _share(code: Code, plan: Reduction, last: bool, cost: ReduceCost) -> None:
                 lanes = min(max(plan.split - first - (tx + ty * x), 0), WARP)
                 at = (first + tx + ty * x) * pitch
                 patterns.append(
-                    Pattern(2, 4, base=at, bx=pitch if plan.outputs > 1 else 0, s0=pitch, lanes=(1 << lanes) - 1)
+                    Pattern(
+                        2, 4, base=at, bx=pitch if plan.outputs > 1 else 0, s0=pitch, lanes=(1 << lanes) - 1
+                    )
                 )
             else:
                 at = (first + ty) * pitch + tx * COLUMNS * 4
@@ -370,5 +382,5 @@ def _share(code: Code, plan: Reduction, last: bool, cost: ReduceCost) -> None:
         if any(p.lanes for p in patterns):
             code.load(0, *patterns, level=2)
             code.wait(0)
-            cost.load.emit(code)
+            cost.partial.emit(code)
     _combine(code, plan)

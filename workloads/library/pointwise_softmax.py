@@ -1,7 +1,7 @@
 """Softmax and its backward pass of rows up to 1024, as PyTorch launches them: a row a warp, in registers.
 
-``softmax_warp_forward``, ``softmax_warp_backward`` (ATen/native/cuda/PersistentSoftmax.cuh, 2.11): TBs of four
-warps; rows of up to 128 take two a warp. A lane holds every 32nd element of a row, one load each. Rows
+``softmax_warp_forward``, ``softmax_warp_backward`` (ATen/native/cuda/PersistentSoftmax.cuh, 2.11): TBs of
+four warps; rows of up to 128 take two a warp. A lane holds every 32nd element of a row, one load each. Rows
 above 1024 go to ``cunn_SoftMaxForward``, which was not measured and has no template.
 """
 
@@ -52,7 +52,9 @@ class _Rows:
 def softmax_grid(rows: int, cols: int) -> int:
     """Return the TBs; raise WorkloadError for rows above 1024 elements."""
     if not 0 < cols <= LONGEST:
-        raise WorkloadError(f"softmax: rows of {cols}: at most {LONGEST}; what PyTorch launches above was not measured")
+        raise WorkloadError(
+            f"softmax: rows of {cols}: at most {LONGEST}; what PyTorch launches above was not measured"
+        )
     return -(-rows // _rows_of_tb(cols))
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
@@ -14,6 +17,9 @@ from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
 from .table import Row
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 # names of the table, where the functions have others
 NAMES = {
     "layernorm": "layer_norm",
@@ -23,7 +29,10 @@ NAMES = {
 }
 # calls back to back: the period of the last is steady. Up to MIDDLE rows some of the data stays in L2
 LAUNCHES, LAUNCHES_MIDDLE, MIDDLE = 3, 5, 4096
-PART = 16384  # rows of 1024; of more, this and half of it are simulated: both are far above the L2
+# of more elements a part and half of it are simulated; the half moves so many bytes, 1.6 times the L2, but
+# has at most so many rows of the slow ones
+EXACT, HALF_BYTES = 1 << 24, 96 << 20
+SLOW = {"transpose_copy": 8192, "embedding": 8192}
 COPY_LIMIT = 1 << 29  # bytes from which a copy takes a path that has no template
 QUICK_ROWS, QUICK_ONE_IN = 1024, 3
 SIZES = ((1 << 16, "to 2^16"), (1 << 19, "to 2^19"), (1 << 22, "to 2^22"), (1 << 62, "above"))
@@ -47,7 +56,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 key=shape,
                 kind=next(name for most, name in SIZES if high * wide <= most),
                 scheme="graph",
-                task=(op, str(high), str(wide), dtype, row.text("sm_clock_mhz_median")),
+                task=(op, str(high), str(wide), dtype, row.text("sm_clock_mhz_median"), f"{moved:.0f}"),
                 part="warm",
                 measured_us=time,
                 measured_cycles=time * clock,
@@ -58,19 +67,22 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     return unique(made)
 
 
-def _run(config: Config, op: str, rows: str, cols: str, dtype: str, clock: str) -> Outcome:
+def _run(config: Config, op: str, rows: str, cols: str, dtype: str, clock: str, moved: str) -> Outcome:
     """Simulate calls back to back on the same buffers, at the SM clock that the row was measured at."""
     share = float(clock) / config.number("gpu.clock")
     config = config.replaced({"sim.clock_share": min(1.0, share)})
     name, high, wide = NAMES.get(op, op), int(rows), int(cols)
     if name == "adamw" and high * wide > CHUNK * CHUNKS:
         return _batches(config, high * wide, dtype)
-    if high <= PART:
+    half = 1 << (HALF_BYTES * high // int(moved) - 1).bit_length()  # rows, a power of two as the rows are
+    half = min(half, SLOW.get(op, half))
+    if high * wide <= EXACT or high <= 2 * half:
         return _period(config, name, high, wide, dtype, high)[0]
-    whole, time = _period(config, name, PART, wide, dtype, high)
-    _, half = _period(config, name, PART // 2, wide, dtype, high)
-    time += (high - PART) * (time - half) / (PART // 2)
-    return _at(whole, time, f"(sampled) {PART} and {PART // 2} rows")
+    whole, times = _period(config, name, 2 * half, wide, dtype, high)
+    _, less = _period(config, name, half, wide, dtype, high)
+    # kernels after the second add partial sums, whose number does not follow the rows
+    grown = (high - 2 * half) / half * float((times[:2] - less[:2]).sum())
+    return _at(whole, whole.times_us["warm"] + grown, f"(sampled) {2 * half} and {half} rows")
 
 
 def _at(outcome: Outcome, time_us: float, detail: str) -> Outcome:
@@ -81,14 +93,18 @@ def _at(outcome: Outcome, time_us: float, detail: str) -> Outcome:
 
 def _period(
     config: Config, op: str, rows: int, cols: int, dtype: str, decided_by: int
-) -> tuple[Outcome, float]:
-    """Return the period (us) of an operation on ``rows``, with the kernels that ``decided_by`` rows take."""
+) -> tuple[Outcome, NDArray[np.float64]]:
+    """Return the outcome of an operation on ``rows``, and the time (us) of each kernel of its period.
+
+    Kernels are those that ``decided_by`` rows take.
+    """
     kernels = launch(op, rows, cols, dtype, Memory(), decided_by).kernels
     calls = LAUNCHES_MIDDLE if rows <= MIDDLE else LAUNCHES
     tables = tables_of(config, Job(op, captured(list(kernels) * calls)), "graph")
-    ends = tables["kernels"]["complete_us"]
-    time = float(ends[-1] - ends[-1 - len(kernels)])
-    return outcome_of(tables, {"warm": time}), time
+    ends = np.asarray(tables["kernels"]["complete_us"], np.float64)
+    times = np.diff(ends[-1 - len(kernels) :])
+    outcome = outcome_of(tables, {"warm": float(times.sum())})
+    return outcome, times
 
 
 def _batches(config: Config, elements: int, dtype: str) -> Outcome:

@@ -23,6 +23,8 @@ class Problem:
         ``N`` or ``T``. A linear layer of PyTorch is (outputs, tokens, inputs, T, N).
     dtype : str
         ``fp16``, ``bf16``, ``tf32`` (fp32 data, TF32 allowed) or ``fp32``.
+    batch : int
+        Products of as many A and B, which lie one behind another.
     """
 
     m: int
@@ -31,6 +33,7 @@ class Problem:
     trans_a: str
     trans_b: str
     dtype: str
+    batch: int = 1
 
     @property
     def item(self) -> int:

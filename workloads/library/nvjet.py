@@ -93,9 +93,9 @@ class Candidate:
 
     @cached_property
     def work(self) -> int:
-        """Tiles, rounded up to whole clusters, times parts of K."""
+        """Tiles, rounded up to whole clusters, times parts of K, of all products."""
         (mt, nt), (cm, cn) = self.tiles, self.cluster
-        return -(-mt // cm) * cm * -(-nt // cn) * cn * self.split
+        return -(-mt // cm) * cm * -(-nt // cn) * cn * self.split * self.problem.batch
 
     @cached_property
     def at_a_time(self) -> int:
@@ -116,6 +116,8 @@ class Candidate:
         """Say whether clusters are no larger than C and parts of K all run at once."""
         (mt, nt), (cm, cn) = self.tiles, self.cluster
         if cm > mt or cn > nt:
+            return False
+        if self.split > 1 and self.problem.batch > 1:
             return False
         whole = self.split * LEAST_STEPS <= -(-self.problem.k // K_STEP)
         return self.split == 1 or (whole and self.work <= TBS_AT_A_TIME[self.size])
@@ -157,7 +159,7 @@ def cost(it: Candidate, c: dict[str, float]) -> float:
     results = it.waves if kernel.cooperative else 1
     steps = math.ceil(math.ceil(k / K_STEP) / it.split)
     body = it.waves * steps * step + results * c["result_byte"] * kernel.m * kernel.n * 2
-    dram = 2 * ((m + n) * k + m * n) / min(c["dram"], c["dram_tb"] * it.at_a_time)
+    dram = 2 * it.problem.batch * ((m + n) * k + m * n) / min(c["dram"], c["dram_tb"] * it.at_a_time)
     power = c["time_power"]
     total: float = c["fixed"] + (body**power + dram**power) ** (1 / power)
     if it.split > 1:

@@ -1,0 +1,102 @@
+"""A Transformer layer as PyTorch runs it, with plain attention, forward and backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Kernel, Memory
+from pysim.workloads.library.head_copies import Heads
+from pysim.workloads.library.pointwise_parts import item_of
+
+from . import operations as op
+from .tape import Tape, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A Transformer layer: ``d`` features, ``heads``, ``ffn`` features in between.
+
+    ``batch`` sequences of ``seq`` tokens. ``pre``: LayerNorms come before attention and feed-forward, GELU
+    is that with tanh (GPT); else behind the sums, and with erf (BERT). ``causal``: scores get a mask.
+    ``training``: with dropout and backward.
+    """
+
+    d: int
+    heads: int
+    ffn: int
+    batch: int
+    seq: int
+    pre: bool = False
+    causal: bool = False
+    training: bool = True
+    dtype: str = "fp16"
+
+    def __post_init__(self) -> None:
+        """Refuse features that heads do not share evenly."""
+        if min(self.d, self.heads, self.ffn, self.batch, self.seq) < 1 or self.d % self.heads:
+            raise WorkloadError(f"Transformer layer of {self.d} features and {self.heads} heads")
+
+    @property
+    def tokens(self) -> int:
+        """Rows of an activation."""
+        return self.batch * self.seq
+
+
+@dataclass(slots=True)
+class _Run:
+    layer: Layer
+    tape: Tape
+    weights: dict[str, tuple[Value, Value]]
+
+    def linear(self, name: str, x: Value) -> Value:
+        return op.linear(self.tape, x, *self.weights[name], self.layer.dtype)
+
+    def norm(self, name: str, x: Value) -> Value:
+        return op.layer_norm(self.tape, x, *self.weights[name])
+
+    def attention(self, x: Value) -> Value:
+        layer, tape = self.layer, self.tape
+        heads = Heads(layer.batch, layer.seq, layer.heads, layer.d // layer.heads)
+        planes, seq, d = layer.batch * layer.heads, layer.seq, heads.d
+        qkv = self.linear("qkv", x)
+        q, k, v = op.split_heads(tape, qkv, heads)
+        scores = op.scale(tape, op.bmm(tape, q, k, (seq, seq, d), planes, layer.dtype))
+        if layer.causal:
+            mask = tape.value("mask", seq, seq, item_of(layer.dtype), wanted=False)
+            scores = op.add_mask(tape, scores, mask)
+        shares = op.dropout(tape, op.softmax(tape, scores))
+        op.take_v(tape, qkv, v, heads)
+        y = op.bmm(tape, shares, v, (seq, d, seq), planes, layer.dtype)
+        return op.dropout(tape, self.linear("o", op.merge_heads(tape, y, heads)))
+
+    def feed_forward(self, x: Value) -> Value:
+        tape = self.tape
+        wide = op.gelu(tape, self.linear("f1", x), "tanh" if self.layer.pre else "none")
+        return op.dropout(tape, self.linear("f2", wide))
+
+    def forward(self, x: Value) -> Value:
+        tape = self.tape
+        if self.layer.pre:
+            x = op.add(tape, x, self.attention(self.norm("n1", x)))
+            return op.add(tape, x, self.feed_forward(self.norm("n2", x)))
+        x = self.norm("n1", op.add(tape, x, self.attention(x)))
+        return self.norm("n2", op.add(tape, x, self.feed_forward(x)))
+
+
+def transformer_layer(layer: Layer, memory: Memory) -> list[Kernel]:
+    """Return the kernels of a layer in the order of their launches."""
+    tape, item = Tape(memory, layer.training), item_of(layer.dtype)
+    sizes = {"qkv": (3 * layer.d, layer.d), "o": (layer.d, layer.d)}
+    sizes |= {"f1": (layer.ffn, layer.d), "f2": (layer.d, layer.ffn)}
+    weights = {
+        name: (tape.value(f"w_{name}", out, into, item), tape.value(f"b_{name}", 1, out, item))
+        for name, (out, into) in sizes.items()
+    }
+    for name in ("n1", "n2"):
+        weights[name] = tape.value(f"w_{name}", 1, layer.d, item), tape.value(f"b_{name}", 1, layer.d, item)
+    x = tape.value("x", layer.tokens, layer.d, item)
+    y = _Run(layer, tape, weights).forward(x)
+    if layer.training:
+        tape.backward(y, memory.tensor("grad_y", layer.tokens, layer.d, item))
+    return tape.kernels

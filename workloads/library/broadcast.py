@@ -12,7 +12,8 @@ from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.warp_program import Code, Program
 from pysim.workloads.kernels.tiles import WARP
 
-from .pointwise_costs import CONVERT, STRIDED
+from .offsets import offset_work
+from .pointwise_costs import CONVERT
 from .pointwise_flat import BEGIN, vectorised
 from .pointwise_parts import Work, flat, line, spans
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 THREADS, EACH = 128, 4
 CHUNK = THREADS * EACH  # elements of a TB
+PLACE = offset_work(2, 3)
 MASKED = Work(fp32=2, ints=2)  # a byte to a number, and two products
 
 
@@ -59,7 +61,7 @@ def _repeated(item: int, period: int) -> Program:
     BEGIN.emit(code)
     for turn in range(EACH):
         base, bx, by = turn * THREADS * item, CHUNK * item, period * item
-        code.compute(int=STRIDED.ints, control=STRIDED.control, chain=4)
+        PLACE.emit(code)
         code.load(turn, *line(0, item, THREADS, base=base, bx=bx, by=by))
         code.load(turn, *line(1, item, THREADS, base=base, bx=bx))
         code.wait(turn)

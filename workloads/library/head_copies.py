@@ -19,7 +19,7 @@ from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 
-from .pointwise_costs import STRIDED
+from .offsets import offset_work
 from .pointwise_flat import BEGIN
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 THREADS, EACH = 128, 4
 CHUNK = THREADS * EACH  # elements of a TB
+PLACE = offset_work(4, 2)
 Way = Literal["split", "merge", "split_turned"]
 
 
@@ -111,7 +112,7 @@ def _program(shape: _Shape) -> Program:
     writes = _pieces(shape, 1, wide=shape.way == "merge")
     BEGIN.emit(code)
     for number, (source, target) in enumerate(zip(reads, writes, strict=True)):
-        code.compute(int=STRIDED.ints, control=STRIDED.control, chain=4)
+        PLACE.emit(code)
         code.load(number, *source)
         code.wait(number)
         code.store(EACH, *target)

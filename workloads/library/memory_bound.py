@@ -150,7 +150,7 @@ def embedding(memory: Memory, table: Tensor, taken: NDArray[np.int64]) -> Launch
 
 
 def softmax(memory: Memory, a: Tensor) -> Launched:
-    """Return the softmax of each row of at most 1024."""
+    """Return the softmax of each row of at most 2048."""
     out = _like(memory, "softmax", a)
     return Launched((softmax_forward(a, out, costs.SOFTMAX),), (out,))
 

@@ -1,4 +1,4 @@
-"""Softmax and its backward pass of rows up to 1024, as PyTorch launches them: a row a warp, in registers.
+"""Softmax of rows up to 2048, its backward pass up to 1024, as PyTorch launches them: a row a warp, in registers.
 
 ``softmax_warp_forward``, ``softmax_warp_backward`` (ATen/native/cuda/PersistentSoftmax.cuh, 2.11): TBs of
 four warps; rows of up to 128 take two a warp. A lane holds every 32nd element of a row, one load each. Rows
@@ -19,10 +19,11 @@ from pysim.workloads.kernels.tiles import WARP
 from .pointwise_parts import LAST_X, Work, rows, shuffles
 
 WARPS = 4
-LONGEST = 1024
 TWO_ROWS = 128  # columns up to which a warp takes two rows
 HALVES = 6  # loads of 2 B and operand under way: two share a register, and a merge waits for both; fitted
-REGISTERS = {"forward": {4: 48, 2: 48}, "backward": {4: 95, 2: 96}}  # pointwise.csv
+# of a thread, by elements of a row at most. Rows of 1024: pointwise.csv; others: kernels of PyTorch's BERT
+# and GPT-3 layers
+REGISTERS = {"softmax": {256: 30, 1024: 48, 2048: 80}, "softmax_backward": {256: 32, 1024: 96}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,7 @@ class _Rows:
 
 
 def softmax_grid(rows: int, cols: int) -> int:
-    """Return the TBs; raise WorkloadError for rows above 1024 elements."""
-    if not 0 < cols <= LONGEST:
-        raise WorkloadError(
-            f"softmax: rows of {cols}: at most {LONGEST}; what PyTorch launches above was not measured"
-        )
+    """Return the TBs."""
     return -(-rows // _rows_of_tb(cols))
 
 
@@ -119,9 +116,20 @@ def _program(shape: _Rows) -> Program:
     return Program(shape.name, tuple(variants), WARPS, shape.registers, 0, shape.inputs + 1)
 
 
-def _kernel(name: str, inputs: Sequence[Tensor], target: Tensor, registers: int, cost: SoftmaxCost) -> Kernel:
+def _registers(name: str, cols: int) -> int:
+    """Return registers of a thread; raise WorkloadError for rows that no kernel is known for."""
+    for longest, registers in REGISTERS[name].items():
+        if 0 < cols <= longest:
+            return registers
+    raise WorkloadError(
+        f"{name}: rows of {cols}: at most {max(REGISTERS[name])}; what PyTorch launches above is not known"
+    )
+
+
+def _kernel(name: str, inputs: Sequence[Tensor], target: Tensor, cost: SoftmaxCost) -> Kernel:
     if any((t.rows, t.cols, t.item) != (target.rows, target.cols, target.item) for t in inputs):
         raise WorkloadError(f"{name}: operands must all be {target.rows} x {target.cols}")
+    registers = _registers(name, target.cols)
     grid, deep = softmax_grid(target.rows, target.cols), _rows_of_tb(target.cols)
     last = (target.rows - 1) % deep + 1
     shape = _Rows(name, target.cols, target.item, len(inputs), last, registers, cost)
@@ -130,10 +138,10 @@ def _kernel(name: str, inputs: Sequence[Tensor], target: Tensor, registers: int,
 
 
 def softmax_forward(source: Tensor, target: Tensor, cost: SoftmaxCost) -> Kernel:
-    """Return the softmax of each row; raise WorkloadError for rows above 1024 and unequal shapes."""
-    return _kernel("softmax", [source], target, REGISTERS["forward"][source.item], cost)
+    """Return the softmax of each row; raise WorkloadError for rows above 2048 and unequal shapes."""
+    return _kernel("softmax", [source], target, cost)
 
 
 def softmax_backward_rows(product: Tensor, output: Tensor, target: Tensor, cost: SoftmaxCost) -> Kernel:
     """Return the kernel that takes gradient x output, and output; the product is a kernel before it."""
-    return _kernel("softmax_backward", [product, output], target, REGISTERS["backward"][output.item], cost)
+    return _kernel("softmax_backward", [product, output], target, cost)

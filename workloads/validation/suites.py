@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pysim.errors import ConfigError
 
-from . import cusync, deepbench, h200, library, library_linear, pointwise
+from . import cusync, deepbench, h200, library, library_linear, pointwise, torch_sequences
 from .cases import Case, Suite
 from .table import packaged, rows_of, text_of
 
@@ -25,6 +25,7 @@ SUITES: dict[str, Suite] = {
         library.GEMM,
         library_linear.LINEAR,
         pointwise.POINTWISE,
+        torch_sequences.SEQUENCES,
     )
 }
 

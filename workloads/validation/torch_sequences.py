@@ -1,0 +1,102 @@
+"""Sequences that PyTorch launched on an H200 as CUDA graphs: span, and time by class of kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from pysim import Config, Job, Kernel, Memory
+from pysim.errors import ConfigError
+from pysim.workloads.framework.layers import Layer, transformer_layer
+from pysim.workloads.library.captured import captured
+
+from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
+from .table import Row
+
+SPAN = "span"
+QUICK_US = 500.0  # of a span
+# class by how the name of a kernel begins
+CLASSES = {
+    "hopper_gemm": "gemm",
+    "split_k_sum": "gemm",
+    "layer_norm": "normalisation",
+    "gamma_beta": "normalisation",
+    "softmax": "softmax",
+    "reduce": "reduction",
+    "memset": "memset",
+    **dict.fromkeys(("add", "cat", "copy", "dropout", "gelu", "masked", "mul"), "pointwise"),
+}
+UNTIMED = "memset"  # of a memset a profile shows the duration alone, not what the next kernel waits for
+
+WORKLOADS: dict[str, Callable[[Memory], list[Kernel]]] = {
+    "bert_large_layer_b8_s128_fp16_fwdbwd": partial(transformer_layer, Layer(1024, 16, 4096, 8, 128)),
+}
+
+
+def class_of(name: str) -> str:
+    """Return the class of a kernel; raise ConfigError for one that has none."""
+    for begin, found in CLASSES.items():
+        if name.startswith(begin):
+            return found
+    raise ConfigError(f"kernel {name} has no class")
+
+
+def _cases(rows: Sequence[Row]) -> list[Case]:
+    spans = {row.text("workload"): row.number("graph_us") for row in rows if row.text("part") == SPAN}
+    made = []
+    for row in rows:
+        name, part = row.text("workload"), row.text("part")
+        if name not in WORKLOADS or part == UNTIMED:
+            continue
+        made.append(
+            Case(
+                case=f"{name}:{part}",
+                group=SPAN if part == SPAN else "class",
+                mode="graph",
+                key=name,
+                kind=part,
+                scheme="graph",
+                task=(name,),
+                part=part,
+                measured_us=row.number("graph_us"),
+                steps=round(row.amount("kernels")),
+                flops=row.number("eager_us"),  # what the baseline model answers
+                quick=spans[name] < QUICK_US,
+            )
+        )
+    return unique(made)
+
+
+def _sequence(config: Config, name: str) -> Outcome:
+    """Simulate two replays; the second finds what the first left in L2."""
+    kernels = captured(WORKLOADS[name](Memory()) * 2)
+    tables = tables_of(config, Job(name, kernels), "graph")
+    ends = tables["kernels"]["complete_us"]
+    half = len(kernels) // 2
+    took = np.diff(ends)[half - 1 :]
+    times = {SPAN: float(ends[-1] - ends[half - 1])}
+    for kernel, time in zip(kernels[half:], took, strict=True):
+        group = class_of(kernel.name)
+        times[group] = times.get(group, 0.0) + float(time)
+    return outcome_of(tables, times, f"{half} kernels")
+
+
+def _eager(cases: Sequence[Case]) -> list[Baseline]:
+    """What a profile of the eager run says: the time in which kernels ran."""
+    return [Baseline("a profile of the same network run eagerly", np.array([case.flops for case in cases]))]
+
+
+SEQUENCES = Suite(
+    name="h200-torch",
+    doc="layers that PyTorch launched as CUDA graphs on an H200: span, and time by class of kernel",
+    gpu="h200",
+    file="h200_torch.csv",
+    columns=("workload", "part", "kernels", "graph_us", "eager_us"),
+    cases=_cases,
+    run=_sequence,
+    baselines=_eager,
+    note="kernels and their choice are predicted from the layer alone; a class is measured by durations in a"
+    " profile, and simulated from one completion to the next; clocks are not known, errors are of us",
+)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory
+from pysim.workloads.library import memory_bound
 from pysim.workloads.library.head_copies import Heads
 from pysim.workloads.library.pointwise_parts import item_of
 
@@ -95,6 +96,10 @@ def transformer_layer(layer: Layer, memory: Memory) -> list[Kernel]:
     }
     for name in ("n1", "n2"):
         weights[name] = tape.value(f"w_{name}", 1, layer.d, item), tape.value(f"b_{name}", 1, layer.d, item)
+    if layer.training:
+        # seed and offset of the random numbers, set before each replay of a captured graph
+        for _ in ("seed", "offset"):
+            tape.run(memory_bound.fill(memory, 1, 1, "fp32"))
     x = tape.value("x", layer.tokens, layer.d, item)
     y = _Run(layer, tape, weights).forward(x)
     if layer.training:

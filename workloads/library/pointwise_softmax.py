@@ -1,4 +1,4 @@
-"""Softmax of rows up to 2048, its backward pass up to 1024, as PyTorch launches them: a row a warp, in registers.
+"""Softmax of rows up to 2048, its backward pass up to 1024, as PyTorch does: a row a warp, in registers.
 
 ``softmax_warp_forward``, ``softmax_warp_backward`` (ATen/native/cuda/PersistentSoftmax.cuh, 2.11): TBs of
 four warps; rows of up to 128 take two a warp. A lane holds every 32nd element of a row, one load each. Rows

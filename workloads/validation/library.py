@@ -29,7 +29,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
         m, n, k = sizes
         layout = row.text("trans")
         shape = f"{layout} {m:.0f}x{n:.0f}x{k:.0f}"
-        time, clock = row.number("time_us_median"), row.number("sm_clock_mhz_median")
+        time, clock = row.number("time_us_median"), row.number(CLOCK)
         made.append(
             Case(
                 case=f"{row.text('id')}:{dtype} {shape}",
@@ -54,7 +54,8 @@ _SIZES = (
     *("m", "n", "k", "tile_m", "tile_n", "stages", "cluster_m", "cluster_n", "split_k"),
     *("grid_x", "grid_y", "grid_z", "registers_per_thread", "shared_memory_B"),
 )
-TOLD = (*_SIZES, "dtype", "trans", "kernel", "sm_clock_mhz_median")
+CLOCK = "sm_clock_mhz_median"
+TOLD = (*_SIZES, "dtype", "trans", "kernel", CLOCK)
 
 
 def told_gemm(told: Mapping[str, str]) -> HopperGemm:
@@ -82,7 +83,7 @@ def told_gemm(told: Mapping[str, str]) -> HopperGemm:
 
 def clocked(config: Config, told: Mapping[str, str]) -> Config:
     """Return the configuration at the SM clock of a row."""
-    share = float(told["sm_clock_mhz_median"]) / config.number("gpu.clock")
+    share = float(told[CLOCK]) / config.number("gpu.clock")
     return config.replaced({"gpu.clock_tensor": 1.0, "sim.clock_share": min(1.0, share)})
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,6 +15,7 @@ from pysim.workloads.framework.layers import Layer, transformer_layer
 from pysim.workloads.library.captured import captured
 
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
+from .library import CLOCK, clocked
 from .table import Row
 
 SPAN = "span"
@@ -26,12 +29,20 @@ CLASSES = {
     "softmax": "softmax",
     "reduce": "reduction",
     "memset": "memset",
-    **dict.fromkeys(("add", "cat", "copy", "dropout", "gelu", "masked", "mul"), "pointwise"),
+    **dict.fromkeys(("add", "cat", "copy", "dropout", "fill", "gelu", "masked", "mul"), "pointwise"),
 }
 UNTIMED = "memset"  # of a memset a profile shows the duration alone, not what the next kernel waits for
 
+BERT = Layer(1024, 16, 4096, 8, 128)
+LAYERS = {
+    "bert_large_layer_b8_s128_fp16_fwdbwd": BERT,
+    "bert_large_layer_b8_s512_fp16_fwdbwd": replace(BERT, seq=512),
+    "bert_large_layer_b32_s128_fp16_fwdbwd": replace(BERT, batch=32),
+    "bert_large_layer_b8_s128_fp16_fwd": replace(BERT, training=False),
+    "bert_base_layer_b16_s128_fp16_fwdbwd": Layer(768, 12, 3072, 16, 128),
+}
 WORKLOADS: dict[str, Callable[[Memory], list[Kernel]]] = {
-    "bert_large_layer_b8_s128_fp16_fwdbwd": partial(transformer_layer, Layer(1024, 16, 4096, 8, 128)),
+    name: partial(transformer_layer, layer) for name, layer in LAYERS.items()
 }
 
 
@@ -44,12 +55,13 @@ def class_of(name: str) -> str:
 
 
 def _cases(rows: Sequence[Row]) -> list[Case]:
-    spans = {row.text("workload"): row.number("graph_us") for row in rows if row.text("part") == SPAN}
+    spans = {row.text("workload"): row for row in rows if row.text("part") == SPAN}
     made = []
     for row in rows:
-        name, part = row.text("workload"), row.text("part")
+        name, part, time = row.text("workload"), row.text("part"), row.number("time_us")
         if name not in WORKLOADS or part == UNTIMED:
             continue
+        clock, known = spans[name].number("sm_clock_mhz"), row.text("eager_us")
         made.append(
             Case(
                 case=f"{name}:{part}",
@@ -58,21 +70,21 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 key=name,
                 kind=part,
                 scheme="graph",
-                task=(name,),
+                task=(name, f"{clock:.0f}"),
                 part=part,
-                measured_us=row.number("graph_us"),
-                steps=round(row.amount("kernels")),
-                flops=row.number("eager_us"),  # what the baseline model answers
-                quick=spans[name] < QUICK_US,
+                measured_us=time,
+                measured_cycles=time * clock if part == SPAN else math.nan,
+                flops=float(known) if known else math.nan,  # what the baseline model answers
+                quick=spans[name].number("time_us") < QUICK_US,
             )
         )
     return unique(made)
 
 
-def _sequence(config: Config, name: str) -> Outcome:
-    """Simulate two replays; the second finds what the first left in L2."""
+def _sequence(config: Config, name: str, clock: str) -> Outcome:
+    """Simulate two replays at a clock in MHz; the second finds what the first left in L2."""
     kernels = captured(WORKLOADS[name](Memory()) * 2)
-    tables = tables_of(config, Job(name, kernels), "graph")
+    tables = tables_of(clocked(config, {CLOCK: clock}), Job(name, kernels), "graph")
     ends = tables["kernels"]["complete_us"]
     half = len(kernels) // 2
     took = np.diff(ends)[half - 1 :]
@@ -84,7 +96,7 @@ def _sequence(config: Config, name: str) -> Outcome:
 
 
 def _eager(cases: Sequence[Case]) -> list[Baseline]:
-    """What a profile of the eager run says: the time in which kernels ran."""
+    """Return what a profile of the eager run says: the time in which kernels ran."""
     return [Baseline("a profile of the same network run eagerly", np.array([case.flops for case in cases]))]
 
 
@@ -93,10 +105,10 @@ SEQUENCES = Suite(
     doc="layers that PyTorch launched as CUDA graphs on an H200: span, and time by class of kernel",
     gpu="h200",
     file="h200_torch.csv",
-    columns=("workload", "part", "kernels", "graph_us", "eager_us"),
+    columns=("workload", "part", "time_us", "sm_clock_mhz", "eager_us"),
     cases=_cases,
     run=_sequence,
     baselines=_eager,
     note="kernels and their choice are predicted from the layer alone; a class is measured by durations in a"
-    " profile, and simulated from one completion to the next; clocks are not known, errors are of us",
+    " profile of unknown clock, simulated from one completion to the next; errors of spans are of SM cycles",
 )

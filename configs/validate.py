@@ -72,6 +72,7 @@ def options_of(suites):
     from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
+    from pysim.workloads.validation.cases import SUBSETS
     from pysim.workloads.validation.suites import cases_of
 
     width = max(map(len, suites))
@@ -93,8 +94,8 @@ def options_of(suites):
     )
     text = "a file with the columns of the suite's table, in place of it"
     parser.add_argument("--measured", type=Path, metavar="FILE.csv", help=text)
-    text = "all, or quick: a fixed selection, about three minutes on two cores (default: all)"
-    parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
+    text = "; ".join(f"{name}: {about}" for name, about in SUBSETS.items()) + " (default: all)"
+    parser.add_argument("--subset", type=choice(*SUBSETS), default="all", metavar="NAME", help=text)
     text = "simulate every case again and replace its entry in results/cache"
     parser.add_argument("--fresh", action="store_true", help=text)
     args = parser.parse_args()
@@ -102,8 +103,8 @@ def options_of(suites):
     args.gpu = args.gpu or suite.gpu
     every, left_out, args.table = cases_of(suite, args.measured)
     script = Script.start("validate", parser, args, ("suite", "subset", "table"))
-    if args.subset == "quick" and not any(case.quick for case in every):
-        parser.error(f"--subset quick: none of the {len(every)} cases of this table is in it")
+    if not any(case.within(args.subset) for case in every):
+        parser.error(f"--subset {args.subset}: none of the {len(every)} cases of this table is in it")
     return suite, every, left_out, script, args.fresh
 
 
@@ -120,7 +121,7 @@ def main():
     log = stats.Log(options.quiet, unit="rows")
     show = log.say if options.json else print
 
-    chosen = [at for at, case in enumerate(every) if script.workload["subset"] == "all" or case.quick]
+    chosen = [at for at, case in enumerate(every) if case.within(script.workload["subset"])]
     cases = [every[at] for at in chosen]
     # baseline models are fitted to all cases of the table, also if --subset simulates fewer
     at = np.array(chosen)

@@ -103,6 +103,15 @@ def test_rows_above_the_peak_are_left_out():
     assert [case.mode for case in suite.cases(rows)] == ["rowsync"]
 
 
+def test_a_sample_is_an_eighth_of_both_halves():
+    """Of 886 cases 111 are expected, with a deviation of 10; half of them belong to each half."""
+    every = cases_of(SUITES["h200-library-gemm"])[0]
+    sample = [case for case in every if case.within("sample")]
+    assert 80 < len(sample) < 142
+    assert 0.35 < sum(case.split == "fit" for case in sample) / len(sample) < 0.65
+    assert [case for case in every if case.within("all")] == every
+
+
 def test_tasks_are_shared_and_the_longest_come_first():
     every = cases_of(KERNELS)[0]
     tasks = tasks_of(every)

@@ -16,6 +16,12 @@ from pysim.errors import ConfigError
 from .table import Row
 
 Errors = NDArray[np.float64]
+SUBSETS = {
+    "all": "every case",
+    "quick": "a fixed selection, about three minutes on two cores",
+    "sample": "every eighth case, by hash",
+}
+SAMPLE_ONE_IN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,12 @@ class Case:
     def split(self) -> str:
         """Return ``fit`` or ``check``."""
         return split_of(self.key)
+
+    def within(self, subset: str) -> bool:
+        """Return whether the case is in a subset, one of :data:`SUBSETS`."""
+        if subset == "sample":
+            return thinned(f"sample of {self.case}", SAMPLE_ONE_IN)
+        return subset == "all" or self.quick
 
 
 @dataclass(frozen=True, slots=True)

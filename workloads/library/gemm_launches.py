@@ -60,7 +60,9 @@ def split_k_sum(parts: Tensor, splits: int, memory: Memory, out: int) -> tuple[K
     reads = [Access(parts, "read", partial(of_rows, part * c.rows, parts)) for part in range(splits)]
     flat = replace(c, rows=1, cols=size)
     writes = Access(flat, "write", partial(_flat_rows, size))
-    kernel = Kernel("split_k_sum", _sum_program(size, splits, parts.item, out), grid, (parts, flat), (*reads, writes))
+    kernel = Kernel(
+        "split_k_sum", _sum_program(size, splits, parts.item, out), grid, (parts, flat), (*reads, writes)
+    )
     return kernel, c
 
 

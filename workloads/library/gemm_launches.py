@@ -74,7 +74,7 @@ def split_k_sum(
     writes = Access(flat, "write", partial(_flat_rows, size))
     reads += [Access(row, "read", partial(_flat_rows, row.cols, whole=True)) for row in bias]
     biased = (bias[0].item, min(bias[0].cols, WARP)) if bias else (0, 0)
-    program = _sum_program(size, splits, out, biased, round(more))
+    program = _sum_program(size, splits, (parts.item, out), biased, round(more))
     return Kernel("split_k_sum", program, grid, (parts, flat, *bias), (*reads, writes)), c
 
 
@@ -87,13 +87,13 @@ def _flat_rows(size: int, tbs: NDArray[np.int64], *, whole: bool = False) -> NDA
 
 
 @lru_cache(maxsize=256)
-def _sum_program(size: int, splits: int, out: int, bias: tuple[int, int], more: int) -> Program:
+def _sum_program(size: int, splits: int, items: tuple[int, int], bias: tuple[int, int], more: int) -> Program:
     """Each thread adds the parts of an element, one after another, and stores the sum.
 
-    ``bias``: bytes of an element of the bias, and how many a warp loads; 0: none. All warps load the first
-    ones, which takes as long.
+    ``items``: bytes of an element of the parts, and of C; ``bias``: of the bias, and how many a warp loads;
+    0: none. All warps load the first ones, which takes as long.
     """
-    warps = REDUCE_THREADS // WARP
+    warps, (item, out) = REDUCE_THREADS // WARP, items
     last = (size - 1) % REDUCE_THREADS + 1
 
     def patterns(arg: int, item: int, base: int, width: int) -> tuple[Pattern, ...]:
@@ -116,7 +116,7 @@ def _sum_program(size: int, splits: int, out: int, bias: tuple[int, int], more: 
         code = Code()
         code.compute(int=REDUCE_INTS, control=REDUCE_INTS // 4, chain=REDUCE_INTS)
         for part in range(splits):
-            code.load(0, *patterns(0, 4, part * size * 4, width))
+            code.load(0, *patterns(0, item, part * size * item, width))
         if bias[0]:
             code.load(0, Pattern(2, bias[0], s0=bias[0], lanes=(1 << bias[1]) - 1))
         code.wait(0)

@@ -53,7 +53,8 @@ class HopperGemm:
     ``batch``: products of as many A and B, which lie one behind another (with one part of k).
     ``epilogue``: what is done to a result before it is stored.
     ``item``: bytes of an element of A and B; ``out``: of C. ``trans_a``: A is contiguous in k, else in m;
-    ``trans_b``: B is contiguous in n, else in k.
+    ``trans_b``: B is contiguous in n, else in k. ``clipped``: copies end with operands that are smaller than
+    a tile, else they ask for rows outside, too.
     """
 
     m: int
@@ -74,6 +75,7 @@ class HopperGemm:
     registers: int = 168
     trans_a: bool = True
     trans_b: bool = False
+    clipped: bool = False
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -146,6 +148,7 @@ def _operand(gemm: HopperGemm, arg: int, rows: int, shared_by: int, along_k: boo
     """Return the box of operand ``arg`` that a TB loads of a k-step: its share of the tile's rows."""
     tile = gemm.tile[arg]
     part = max(1, tile // shared_by)
+    part = min(part, rows) if gemm.clipped else part
     # the third number of a tile counts parts of k, or products
     steps, plane = (gemm.steps, 0) if gemm.batch == 1 else (0, rows * gemm.k * gemm.item)
     if along_k:
@@ -222,6 +225,9 @@ def _consumer(gemm: HopperGemm, cost: Cost, group: int, leads: bool) -> tuple[Op
         code.skip_tile()  # the one before is the other group's
     step = code.steps_begin()
     code.ring_wait(full)
+    if cost.before:
+        code.multiply_wait(0)
+        code.delay(cost.before)
     code.multiply(cycles=cycles, count=count, latency=latency, issue=ISSUE)
     code.delay(max(1, cost.step - ISSUE * count))
     code.multiply_wait(1)

@@ -1,5 +1,8 @@
 """Operations on a tape, and layers in the order in which PyTorch launches their kernels."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.layers import Layer, transformer_layer
 from pysim.workloads.framework.tape import Tape
 from pysim.workloads.library.head_copies import Heads, head_copy
+from pysim.workloads.validation.suites import SUITES, cases_of
 
 # What PyTorch 2.11 launched for a layer of BERT-large (batch 8, 128 tokens, fp16) as a captured graph on an
 # H200: kernels and their TBs (workloads/measured/h200_torch.csv counts them)
@@ -37,6 +41,14 @@ def test_a_bert_layer_launches_what_pytorch_launched():
     """One product, of 128 x 64 x 128, got 128 TBs there: its transposes are not in the sweep of batches."""
     kernels = transformer_layer(Layer(1024, 16, 4096, 8, 128), Memory())
     assert [(kernel.name, kernel.tbs) for kernel in kernels] == listed(FORWARD) + listed(BACKWARD)
+
+
+def test_spans_of_the_suite_are_those_measured():
+    with (Path(__file__).parents[1] / "hw/library/h200_library_sequences.csv").open(newline="") as text:
+        measured = {row["workload"]: float(row["queued_us"]) for row in csv.DictReader(text)}
+    spans = [case for case in cases_of(SUITES["h200-torch"])[0] if case.part == "span"]
+    assert len(spans) == 5
+    assert all(case.measured_us == measured[case.task[0]] for case in spans)
 
 
 def test_evaluation_launches_neither_dropout_nor_backward():

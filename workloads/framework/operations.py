@@ -11,10 +11,9 @@ from pysim.program.job import Tensor
 from pysim.workloads.library import memory_bound as memory_ops
 from pysim.workloads.library.broadcast import add_repeated, masked_scale
 from pysim.workloads.library.cat_copy import cat
-from pysim.workloads.library.choice import Problem
 from pysim.workloads.library.head_copies import Heads, head_copy
+from pysim.workloads.library.launches import gemm
 
-from .products import product
 from .tape import Gradients, Tape, Value
 
 
@@ -27,8 +26,19 @@ def _mm(
     batch: int = 1,
 ) -> Tensor:
     """Launch a product in BLAS terms: ``sizes`` m, n, k; A and B, with a bias if there is a third."""
-    problem = Problem(*sizes, trans[0], trans[1], dtype, batch)
-    kernels, made = product(tape.memory, problem, operands, "bias" if len(operands) > 2 else "none")
+    m, n, k = sizes
+    kernels, made = gemm(
+        m,
+        n,
+        k,
+        memory=tape.memory,
+        trans_a=trans[0],
+        trans_b=trans[1],
+        dtype=dtype,
+        batch=batch,
+        epilogue="bias" if len(operands) > 2 else "none",
+        operands=operands,
+    )
     tape.launch(kernels)
     return made
 

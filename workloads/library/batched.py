@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
+from pysim.errors import WorkloadError
+
 from . import nvjet
 from .choice import GemmChoice, Problem
 from .nvjet_kernels import Nvjet
@@ -71,7 +73,15 @@ def nearest(problem: Problem) -> Measured:
 
 
 def choose(problem: Problem) -> GemmChoice:
-    """Return the kernel of a batched problem whose rows start at multiples of 16 B."""
+    """Return the kernel of a batched problem; raise WorkloadError for what was not measured.
+
+    That are types but fp16 and bf16, and rows that do not begin at multiples of 16 B.
+    """
+    if problem.item != 2 or problem.alignment() < 8:
+        raise WorkloadError(
+            f"batched GEMM of {problem.m} x {problem.n} x {problem.k}, {problem.dtype}: fp16 and bf16 with"
+            " rows that begin at multiples of 16 B are known alone"
+        )
     row = nearest(problem)
     m, n, k, batch = row.sizes
     reason = f"as measured for {batch} products of {m} x {n} x {k} {row.trans}, the nearest of the sweep"

@@ -1,7 +1,7 @@
 """``CatArrayBatchedCopy`` of PyTorch: tensors of one shape, one behind another, element by element.
 
 A grid of 264 x tensors TBs of 512 threads; a thread takes an element, then one a grid further on, and finds
-the place of each by integer divisions (ATen/native/cuda/Shape.cu). TBs read what they copy as if it lay
+the place of each by integer divisions (ATen, native/cuda/Shape). TBs read what they copy as if it lay
 contiguous: the gradients that are stacked here may be transposed.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 THREADS = 512
-TBS = 2 * SMS  # of each tensor: multiprocessors times two, Shape.cu
+TBS = 2 * SMS  # of each tensor: multiprocessors times two
 REGISTERS = 32
 BEGIN = Work(ints=20, control=4)
 # of an element: four divisions and remainders, for source and target; their issue bounds the kernel (three

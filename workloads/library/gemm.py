@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
 
-from . import nvjet, odd, small, tiled
+from . import batched, nvjet, odd, small, tiled
 from .choice import GemmChoice, Problem, checked
 
 DEVICES = ("h200",)
@@ -31,6 +31,7 @@ def choose_gemm(
     trans_a: str = "N",
     trans_b: str = "N",
     dtype: str = "fp16",
+    batch: int = 1,
     device: str = "h200",
 ) -> GemmChoice:
     """Return the kernel that the library launches for C[m, n] = op(A)[m, k] op(B)[k, n].
@@ -43,6 +44,8 @@ def choose_gemm(
         ``N`` or ``T``. A linear layer of PyTorch is (outputs, tokens, inputs, T, N).
     dtype : str
         ``fp16``, ``bf16``, ``tf32`` (fp32 data, TF32 allowed) or ``fp32``.
+    batch : int
+        Products of as many A and B, which lie one behind another.
     device : str
         ``h200``: choices of other devices were not measured.
 
@@ -54,6 +57,8 @@ def choose_gemm(
     if device not in DEVICES:
         raise WorkloadError(f"library GEMM: device {device}: choices were measured on {', '.join(DEVICES)}")
     problem = checked(m, n, k, trans_a, trans_b, dtype)
+    if batch > 1:
+        return batched.choose(replace(problem, batch=batch))
     return small.choose(problem) or tiled_choice(problem)
 
 

@@ -2,7 +2,7 @@
 
 ``elementwise_kernel<128, 4>``: 512 elements of the result a TB, four of a thread 128 apart. Each is loaded
 and stored before the next one's load, as pointers may alias; divisions give its source's place
-(ATen/native/cuda/CUDALoops.cuh). The grid is measured as
+(ATen, native/cuda/CUDALoops). The grid is measured as
 one row of TBs; here it has the same TBs in the same order as rows of a head, heads and batches.
 """
 

@@ -11,6 +11,7 @@ from pysim.errors import WorkloadError
 from .choice import GemmChoice, Problem
 from .gemm import choose_gemm
 from .gemm_launches import gemm_launches, split_k_sum
+from .hopper_epilogue import Epilogue
 from .hopper_gemm import STEP, HopperGemm, Split
 from .kernel_resources import resources
 from .memset import memset
@@ -21,6 +22,8 @@ from .vector_dots import vector_dots
 from .xmma_gemm import xmma_gemm
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pysim.program.job import Kernel, Memory, Tensor
 
 Reduction = Literal["", "serial", "kernel"]
@@ -63,7 +66,9 @@ def gemm(
     trans_a: str = "N",
     trans_b: str = "N",
     dtype: str = "fp16",
-    operands: tuple[Tensor, Tensor] | None = None,
+    batch: int = 1,
+    epilogue: Epilogue = "none",
+    operands: Sequence[Tensor] | None = None,
 ) -> Launches:
     """Return the kernels that cuBLAS launches for C[m, n] = op(A) op(B), as ``choose_gemm`` predicts, and C.
 
@@ -77,17 +82,22 @@ def gemm(
         ``N`` or ``T``.
     dtype : str
         ``fp16``, ``bf16``, ``tf32`` or ``fp32``.
-    operands : tuple of Tensor, optional
-        A as m x k (``T``) or k x m (``N``), B as n x k (``N``) or k x n (``T``): rows are contiguous.
+    batch : int
+        Products of as many A and B, which lie one behind another; C too.
+    epilogue : str
+        ``none``, ``bias``, ``bias_relu`` or ``bias_gelu``. The kernel is that without one.
+    operands : sequence of Tensor, optional
+        A as m x k (``T``) or k x m (``N``), B as n x k (``N``) or k x n (``T``): rows are contiguous; and a
+        bias, 1 x m.
 
     Raises
     ------
     WorkloadError
         For what ``choose_gemm`` refuses, and kernels that have no template.
     """
-    choice = choose_gemm(m, n, k, trans_a=trans_a, trans_b=trans_b, dtype=dtype)
-    problem = Problem(m, n, k, trans_a, trans_b, dtype)
-    return launches_of(predicted(choice, problem), problem, memory, operands)
+    choice = choose_gemm(m, n, k, trans_a=trans_a, trans_b=trans_b, dtype=dtype, batch=batch)
+    problem = Problem(m, n, k, trans_a, trans_b, dtype, batch)
+    return launches_of(predicted(choice, problem), problem, memory, operands, epilogue)
 
 
 def predicted(choice: GemmChoice, problem: Problem) -> Launch:
@@ -104,14 +114,23 @@ def predicted(choice: GemmChoice, problem: Problem) -> Launch:
 
 
 def launches_of(
-    launch: Launch, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor] | None = None
+    launch: Launch,
+    problem: Problem,
+    memory: Memory,
+    operands: Sequence[Tensor] | None = None,
+    epilogue: Epilogue = "none",
 ) -> Launches:
-    """Return the kernels of a launch, with what resets and adds its parts of k, and C, n x m.
+    """Return the kernels of a launch, with what resets and adds its parts of k, and C, [batch *] n x m.
 
-    Raises WorkloadError for a kernel that has no template.
+    Raises WorkloadError for a kernel that has no template, and for batches and epilogues but of ``nvjet``.
     """
     if launch.name.startswith("nvjet"):
-        return gemm_launches(_nvjet(launch, problem), memory, operands)
+        return gemm_launches(replace(_nvjet(launch, problem), epilogue=epilogue), memory, operands)
+    if epilogue != "none" or problem.batch > 1:
+        raise WorkloadError(
+            f"library GEMM: no template for {launch.name[:60]} with {epilogue}, {problem.batch} products"
+        )
+    operands = None if operands is None else (operands[0], operands[1])
     if launch.name.startswith("sm90_xmma"):
         hopper, cost = xmma_gemm(launch.name, problem, launch.grid)
         made, c = gemm_launches(hopper, memory, operands, cost)
@@ -139,6 +158,7 @@ def _nvjet(launch: Launch, problem: Problem) -> HopperGemm:
         split_k=launch.split_k,
         split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
         n_fast=found[6] == "h",
+        batch=problem.batch,
         item=problem.item,
         out=problem.item,
         smem=launch.smem or min(SMEM, stages * (tm + tn) * STEP + NVJET_REST),

@@ -1,6 +1,6 @@
 """Softmax and its backward pass of rows up to 1024, as PyTorch launches them: a row a warp, in registers.
 
-``softmax_warp_forward``, ``softmax_warp_backward`` (ATen/native/cuda/PersistentSoftmax.cuh, 2.11): TBs of
+``softmax_warp_forward``, ``softmax_warp_backward`` (ATen/native/cuda/PersistentSoftmax, 2.11): TBs of
 four warps; rows of up to 128 take two a warp. A lane holds every 32nd element of a row, one load each. Rows
 above 1024 go to ``cunn_SoftMaxForward``, which was not measured and has no template.
 """
@@ -22,7 +22,7 @@ WARPS = 4
 LONGEST = 1024
 TWO_ROWS = 128  # columns up to which a warp takes two rows
 HALVES = 6  # loads of 2 B and operand under way: two share a register, and a merge waits for both; fitted
-REGISTERS = {"forward": {4: 48, 2: 48}, "backward": {4: 95, 2: 96}}  # pointwise.csv
+REGISTERS = {"forward": {4: 48, 2: 48}, "backward": {4: 95, 2: 96}}  # h200_library_pointwise.csv
 
 
 @dataclass(frozen=True, slots=True)

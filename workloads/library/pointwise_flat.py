@@ -4,7 +4,7 @@
 each operand at a time; all loads come before the arithmetic. The last TB, if it is not full, takes one
 element a thread at a time. ``unrolled_elementwise_kernel`` with casts: four elements a thread, each loaded
 through a branch on its type, so that a load waits for the one before. ``elementwise_kernel`` copies between
-strides. Shapes and order follow ATen/native/cuda (CUDALoops.cuh, MemoryAccess.cuh) of PyTorch 2.11.
+strides. Shapes and order follow ATen/native/cuda (CUDALoops, MemoryAccess) of PyTorch 2.11.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .pointwise_parts import LAST_X, Work, flat, line, loads, spans, stores
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-THREADS = 128  # num_threads(), CUDALoops.cuh
-EACH = 8  # elements of a thread: 1024 of a TB in all 330 rows of pointwise.csv
+THREADS = 128  # num_threads(), CUDALoops
+EACH = 8  # elements of a thread: 1024 of a TB in all 330 rows of h200_library_pointwise.csv
 CAST_EACH = 4  # thread_work_size(): 512 of a TB in the rows of unrolled kernels
 WIDEST = 16  # bytes of a lane
 BEGIN = Work(ints=10, control=2)  # index, range check, operand pointers: by reason

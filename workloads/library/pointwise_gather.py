@@ -2,7 +2,7 @@
 
 ``vectorized_gather_kernel<16>``: a TB a row, 16 B a thread; ``indexSelectSmallIndex`` up to 16 indices: the
 threads share a row's elements and take the indices one after another. Shapes follow
-ATen/native/cuda (IndexKernelUtils.cu, Indexing.cu) of PyTorch 2.11. The sum of gradients of equal indices
+ATen/native/cuda (IndexKernelUtils, Indexing) of PyTorch 2.11. The sum of gradients of equal indices
 (``embedding_dense_backward``) was not measured and has no template.
 """
 

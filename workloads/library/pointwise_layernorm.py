@@ -4,7 +4,7 @@
 a division an element), and for its result. ``layer_norm_grad_input_kernel_vectorized``: the same for the
 gradient, two sums instead of the moments. ``GammaBetaBackwardCUDAKernelTemplate``: 32 columns a TB, all rows;
 with very many rows the TBs of y share them, and the partial sums are added by two reductions. Shapes follow
-ATen/native/cuda/layer_norm_kernel.cu of PyTorch 2.11.
+ATen/native/cuda/layer_norm_kernel of PyTorch 2.11.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 THREADS, VECTOR = 128, 4
-FORWARD_REGISTERS, INPUT_REGISTERS = {4: 39, 2: 32}, 32  # pointwise.csv
+FORWARD_REGISTERS, INPUT_REGISTERS = {4: 39, 2: 32}, 32  # h200_library_pointwise.csv
 FORWARD_SMEM, INPUT_SMEM = 24, 16
 WIDE = 32  # columns of a TB of the third kernel
 ROWS_EACH = 8  # rows of a thread at a time

@@ -3,7 +3,7 @@
 ``fused_dropout_kernel_vec``: 256 threads, as many TBs as the card holds at full occupancy at most; a thread
 takes a vector of 16 B (fp32: four, bf16: eight elements), then one a grid further on. ``multi_tensor_apply``:
 512 threads, 65,536 elements a TB, at most 320 TBs a launch, four elements of a thread at a time.
-Shapes follow ATen/native/cuda (Dropout.cu, MultiTensorApply.cuh, fused_adam_utils.cuh) of PyTorch 2.11.
+Shapes follow ATen/native/cuda (Dropout, MultiTensorApply, fused_adam_utils) of PyTorch 2.11.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DROP_THREADS = 256
-DROP_REGISTERS = {4: 51, 2: 55}  # of a thread, by bytes of an element: pointwise.csv
+DROP_REGISTERS = {4: 51, 2: 55}  # of a thread, by bytes of an element: h200_library_pointwise.csv
 CHUNK, CHUNKS = 65536, 320  # kChunkSize; depth_to_max_blocks of four lists
 ADAM_THREADS, ILP = 512, 4
-ADAM_REGISTERS = {4: 60, 2: 61}  # pointwise.csv
+ADAM_REGISTERS = {4: 60, 2: 61}  # h200_library_pointwise.csv
 
 
 @dataclass(frozen=True, slots=True)

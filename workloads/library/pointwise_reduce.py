@@ -1,4 +1,4 @@
-"""Sums of PyTorch 2.11: all elements, each row, each column (``reduce_kernel``, setReduceConfig, Reduce.cuh).
+"""Sums of PyTorch 2.11: all elements, each row, each column (``reduce_kernel``, setReduceConfig, Reduce).
 
 The shape of a TB, and whether warps or TBs share an output, follow from the numbers of outputs and of inputs
 of each. Where the inputs are contiguous a thread loads vectors of 16 B, each waited for before the next;
@@ -31,7 +31,7 @@ UNROLL = 4  # vt0
 LEAST_VALUES, MOST_VALUES = 16, 256  # of a thread: below, no more TBs share an output; above, they do
 FROM = 128  # inputs above which vectors are loaded
 COLUMNS = 4  # neighbouring outputs of a thread
-REGISTERS = {1: 32, COLUMNS: 54}  # pointwise.csv
+REGISTERS = {1: 32, COLUMNS: 54}  # h200_library_pointwise.csv
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Softmax of rows up to 2048, its backward pass up to 1024, as PyTorch does: a row a warp, in registers.
 
-``softmax_warp_forward``, ``softmax_warp_backward`` (ATen/native/cuda/PersistentSoftmax.cuh, 2.11): TBs of
+``softmax_warp_forward``, ``softmax_warp_backward`` (ATen/native/cuda/PersistentSoftmax, 2.11): TBs of
 four warps; rows of up to 128 take two a warp. A lane holds every 32nd element of a row, one load each. Rows
 above 1024 go to ``cunn_SoftMaxForward``, which was not measured and has no template.
 """
@@ -21,7 +21,7 @@ from .pointwise_parts import LAST_X, Work, rows, shuffles
 WARPS = 4
 TWO_ROWS = 128  # columns up to which a warp takes two rows
 HALVES = 6  # loads of 2 B and operand under way: two share a register, and a merge waits for both; fitted
-# of a thread, by elements of a row at most. Rows of 1024: pointwise.csv; others: kernels of PyTorch's BERT
+# of a thread, by elements of a row at most. Rows of 1024: h200_library_pointwise.csv; others: kernels of PyTorch's BERT
 # and GPT-3 layers
 REGISTERS = {"softmax": {256: 30, 1024: 48, 2048: 80}, "softmax_backward": {256: 32, 1024: 96}}
 

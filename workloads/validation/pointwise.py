@@ -27,12 +27,13 @@ NAMES = {
     "dropout_p0.1": "dropout",
     "adamw_fused_step": "adamw",
 }
-# calls back to back: the period of the last is steady. Up to MIDDLE rows some of the data stays in L2
-LAUNCHES, LAUNCHES_MIDDLE, MIDDLE = 3, 5, 4096
+# rows, and calls back to back of so many, of which the last is steady: up to 4096 rows some of the data
+# stays in L2; above 8192 the second call is within 0.4 % of the fourth
+CALLS = ((4096, 5), (8192, 3), (1 << 62, 2))
 # of more elements a part and half of it are simulated; the half moves so many bytes, 1.6 times the L2, but
 # has at most so many rows of the slow ones
 EXACT, HALF_BYTES = 1 << 24, 96 << 20
-SLOW = {"transpose_copy": 8192, "embedding": 8192}
+SLOW = {("transpose_copy", "fp32"): 8192, ("transpose_copy", "bf16"): 8192, ("embedding", "fp32"): 8192}
 COPY_LIMIT = 1 << 29  # bytes from which a copy takes a path that has no template
 QUICK_ROWS, QUICK_ONE_IN = 1024, 3
 SIZES = ((1 << 16, "to 2^16"), (1 << 19, "to 2^19"), (1 << 22, "to 2^22"), (1 << 62, "above"))
@@ -75,7 +76,7 @@ def _run(config: Config, op: str, rows: str, cols: str, dtype: str, clock: str, 
     if name == "adamw" and high * wide > CHUNK * CHUNKS:
         return _batches(config, high * wide, dtype)
     half = 1 << (HALF_BYTES * high // int(moved) - 1).bit_length()  # rows, a power of two as the rows are
-    half = min(half, SLOW.get(op, half))
+    half = min(half, SLOW.get((op, dtype), half))
     if high * wide <= EXACT or high <= 2 * half:
         return _period(config, name, high, wide, dtype, high)[0]
     whole, times = _period(config, name, 2 * half, wide, dtype, high)
@@ -99,7 +100,7 @@ def _period(
     Kernels are those that ``decided_by`` rows take.
     """
     kernels = launch(op, rows, cols, dtype, Memory(), decided_by).kernels
-    calls = LAUNCHES_MIDDLE if rows <= MIDDLE else LAUNCHES
+    calls = next(calls for most, calls in CALLS if rows <= most)
     tables = tables_of(config, Job(op, captured(list(kernels) * calls)), "graph")
     ends = np.asarray(tables["kernels"]["complete_us"], np.float64)
     times = np.diff(ends[-1 - len(kernels) :])

@@ -131,7 +131,8 @@ def _all(op, kernel):
     [
         (lambda m: launch("mod", 1, 4, "fp32", m), "operation mod"),
         (lambda m: launch("add", 1, 4, "fp64", m), "type fp64"),
-        (lambda m: launch("softmax", 4, 2048, "fp32", m), "rows of 2048"),
+        (lambda m: launch("softmax", 4, 4096, "fp32", m), "rows of 4096: at most 2048"),
+        (lambda m: launch("softmax_backward", 4, 2048, "fp32", m), "rows of 2048: at most 1024"),
         (lambda m: launch("layer_norm", 4, 1023, "fp32", m), "multiple of 4"),
         (lambda m: launch("cast_to_fp16", 4, 64, "fp16", m), "another type"),
         (lambda m: launch("copy", 1 << 18, 1024, "fp32", m), "another path"),

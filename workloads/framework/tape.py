@@ -122,19 +122,20 @@ class _Way:
             made = operation.backward(given)
             # its kernels are launched before any of its results is added to another gradient
             for value, found in zip(operation.inputs, made, strict=True):
-                if value.wanted and self.arrive(value, found):
-                    heapq.heappush(ready, (-value.operation.number, value.operation))
+                free = self.arrive(value, found) if value.wanted else None
+                if free is not None:
+                    heapq.heappush(ready, (-free.number, free))
 
-    def arrive(self, value: Value, found: Tensor | None) -> bool:
-        """Take a gradient of a value; return whether the operation that made it can run."""
+    def arrive(self, value: Value, found: Tensor | None) -> Operation | None:
+        """Take a gradient of a value; return the operation that made it if it can run now."""
         made = value.operation
         before = value.gradient if made is None else self.arrived.get((made, value.place))
         if found is not None and before is not None:
             found = self.tape.run(memory_bound.add(self.tape.memory, before, found))
         if made is None:
             value.gradient = found if found is not None else before
-            return False
+            return None
         if found is not None:
             self.arrived[made, value.place] = found
         self.uses[made] -= 1
-        return self.uses[made] == 0
+        return made if self.uses[made] == 0 else None

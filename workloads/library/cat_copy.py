@@ -101,10 +101,11 @@ def _code(
         if turns:
             mark = code.loop_begin()
             ELEMENT.emit(code)
-            place = {"s0": item, "bx": THREADS * item, "step": deal[1] * THREADS * item}
-            code.load(0, Pattern(number, item, base=warp * WARP * item, **place))
+            bx, step, base = THREADS * item, deal[1] * THREADS * item, warp * WARP * item
+            code.load(0, Pattern(number, item, base=base, s0=item, bx=bx, step=step))
             code.wait(0)
-            code.store(1, Pattern(target, item, base=(number * size + warp * WARP) * item, **place))
+            behind = number * size * item
+            code.store(1, Pattern(target, item, base=behind + base, s0=item, bx=bx, step=step))
             code.loop_end(mark, turns)
         code.exit()
         made.append(tuple(code.ops))

@@ -73,16 +73,14 @@ def _grid(way: Way, h: Heads) -> tuple[int, int, int]:
     return h.seq * h.d // CHUNK, h.heads, h.batch
 
 
-def _strides(shape: _Shape) -> tuple[dict[str, int], dict[str, int]]:
+def _strides(shape: _Shape) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     """Return bytes from a TB to the next in x, y and z: in the wide tensor, and in the heads."""
     h, item, pitch = shape.heads, shape.item, shape.pitch
     head = h.seq * h.d * item
     if _long(shape.way, h):
-        wide = {"bx": CHUNK * pitch, "by": item, "bz": h.d * item}
-        return wide, {"bx": CHUNK * item, "by": h.seq * item, "bz": head}
+        return (CHUNK * pitch, item, h.d * item), (CHUNK * item, h.seq * item, head)
     along = CHUNK // h.seq * item if shape.way == "split_turned" else CHUNK // h.d * pitch
-    wide = {"bx": along, "by": h.d * item, "bz": h.seq * pitch}
-    return wide, {"bx": CHUNK * item, "by": head, "bz": head * h.heads}
+    return (along, h.d * item, h.seq * pitch), (CHUNK * item, head, head * h.heads)
 
 
 def _pieces(shape: _Shape, arg: int, *, wide: bool) -> list[tuple[Pattern, ...]]:
@@ -100,7 +98,8 @@ def _pieces(shape: _Shape, arg: int, *, wide: bool) -> list[tuple[Pattern, ...]]
                 row, col = (first % h.seq, first // h.seq) if turned else (first // h.d, first % h.d)
                 base = row * shape.pitch + (shape.col0 + col) * item
                 apart = shape.pitch if turned else item
-            patterns.append(Pattern(arg, item, base=base, s0=apart, **strides))
+            x, y, z = strides
+            patterns.append(Pattern(arg, item, base=base, s0=apart, bx=x, by=y, bz=z))
         made.append(tuple(patterns))
     return made
 

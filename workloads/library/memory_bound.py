@@ -203,7 +203,7 @@ def layer_norm_backward(
 def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool) -> Launched:
     out = memory.tensor("sums", 1, outputs, a.item)
     plan = reduction(outputs, inputs, a.item, by_rows)
-    return Launched(tuple(reduce_kernels(a, out, plan, costs.REDUCE, costs.MEMSET, memory)), (out,))
+    return Launched(tuple(reduce_kernels(a, out, plan, costs.REDUCE, memory)), (out,))
 
 
 def sum_all(memory: Memory, a: Tensor) -> Launched:

@@ -73,5 +73,3 @@ REDUCE = ReduceCost(
     share=Work(ints=20, control=4, wait=1000),
     partial=Work(fp32=4, ints=20, control=1, wait=100),
 )
-# period less the durations of kernel and memset in rows with one: 0.9 us, median below 30 us
-MEMSET = Work(ints=8, control=8, wait=1800)

@@ -17,10 +17,11 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.recorded_program import RecordedProgram
-from pysim.program.warp_program import Affine, Code, Op, Pattern, Program, Sem
+from pysim.program.warp_program import Affine, Code, Op, Pattern, Sem
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 
+from .memset import memset
 from .pointwise_parts import LAST_X, LAST_Y, SMS, THREADS_SM, Work, flat, loads, shuffles, whole
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ def reduction(outputs: int, inputs: int, item: int, by_rows: bool) -> Reduction:
 
 
 def reduce_kernels(
-    source: Tensor, target: Tensor, plan: Reduction, cost: ReduceCost, clear: Work, memory: Memory
+    source: Tensor, target: Tensor, plan: Reduction, cost: ReduceCost, memory: Memory
 ) -> list[Kernel]:
-    """Return the launches of a sum; ``clear``: the cost of the memset of the counters.
+    """Return the launches of a sum, a memset of counters first where TBs share it.
 
     ``source``: [outputs, inputs] if ``plan.by_rows``, else [inputs, outputs]. Raises WorkloadError where the
     last loads of a thread would have masks that the template has not: sizes that are no powers of two.
@@ -144,17 +145,7 @@ def reduce_kernels(
     if staging is None:
         return [kernel]
     counters = memory.tensor("counters", 1, 64, 4)  # TBs that have ended, of each x
-    return [_memset(counters, clear), replace(kernel, accesses=(*kernel.accesses, whole(counters, "update")))]
-
-
-def _memset(tensor: Tensor, cost: Work) -> Kernel:
-    """Return what clears a small tensor: a node of the graph, one warp, a store."""
-    code = Code()
-    cost.emit(code)
-    code.store(0, Pattern(0, 4, s0=4))
-    code.exit()
-    program = Program("memset", (tuple(code.ops),), 1, 16, 0, 1)
-    return Kernel("memset", program, (1, 1, 1), (tensor,), (whole(tensor, "write"),))
+    return [memset(counters), replace(kernel, accesses=(*kernel.accesses, whole(counters, "update")))]
 
 
 def _edges(plan: Reduction) -> NDArray[np.int64]:

@@ -21,8 +21,8 @@ from .pointwise_parts import LAST_X, Work, rows, shuffles
 WARPS = 4
 TWO_ROWS = 128  # columns up to which a warp takes two rows
 HALVES = 6  # loads of 2 B and operand under way: two share a register, and a merge waits for both; fitted
-# of a thread, by elements of a row at most. Rows of 1024: h200_library_pointwise.csv; others: kernels of PyTorch's BERT
-# and GPT-3 layers
+# of a thread, by elements of a row at most. Rows of 1024: h200_library_pointwise.csv; others: kernels of
+# PyTorch's BERT and GPT-3 layers
 REGISTERS = {"softmax": {256: 30, 1024: 48, 2048: 80}, "softmax_backward": {256: 32, 1024: 96}}
 
 

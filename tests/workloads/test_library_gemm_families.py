@@ -16,9 +16,7 @@ SGEMM = (
     "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute"
 )
 TENSOR = "cutlass_80_tensorop_s1688gemm_64x64_32x6_tn_align4"
-XMMA = (
-    "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x128x32_warpgroupsize1x1x1_execute_segment_k_off_kernel"
-)
+XMMA = "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x128x32_warpgroupsize1x1x1_execute_segment_k_off"
 # m, n, k, layout, type, launch, measured us and MHz (h200_library_gemm.csv)
 ROWS = {
     "ffma, parts added by tiles": (
@@ -27,7 +25,8 @@ ROWS = {
     "mma": ((1536, 128, 512, "TN", "tf32"), Launch(TENSOR, (16, 3, 1), 1, "", 90, 98304), 7.012, 1828),
     "wgmma": ((3072, 256, 768, "TN", "tf32"), Launch(XMMA, (24, 4, 1), 1, "", 168, 231424), 8.534, 1842),
     "columns": (
-        (3840, 8, 1280, "TN", "fp32"), Launch("gemmSN_TN_kernel", (480, 1, 1), 1, "", 96, 13824), 13.263, 1967,
+        (3840, 8, 1280, "TN", "fp32"), Launch("gemmSN_TN_kernel", (480, 1, 1), 1, "", 96, 13824),
+        13.263, 1967,
     ),
 }  # fmt: skip
 

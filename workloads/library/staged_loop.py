@@ -37,6 +37,7 @@ WIDE = 16  # bytes a lane of the widest copy
 # Cycles for which a narrow copy holds shared memory longer than the model's LSU says (:func:`_held`), fitted
 # to half `fit` of the sweep. PIECES: lanes 16 B apart, which meet in 8 banks; NARROW: each line of others
 PIECES, NARROW = 4, 2
+LATER = 7  # eighths of a cycle a line; fitted to half `fit`: loads of 2 B a lane, 16 B apart, from 8 lines
 LINE = 128  # bytes that shared memory moves a cycle
 
 
@@ -120,7 +121,7 @@ def register_loop(code: Code, tile: StagedTile, cost: Cost, steps: int, whole: i
         # a lane's pieces of 16 B: those after the first are in L1 or on their way
         pieces = WIDE // ops[0][0].width if ops and ops[0][0].s0 == WIDE else 1
         first = ops[: -(-len(ops) // pieces)]
-        held = [-(-WARP // patterns[0].minor) * 3 // 4 for patterns in ops[len(first) :]]
+        held = [-(-WARP // patterns[0].minor) * LATER // 8 for patterns in ops[len(first) :]]
         code.compute(int=cost.copy * len(ops), smem=sum(held), smem_ops=len(held), smem_back=UNNEEDED)
         for patterns in first:
             code.load(0, *patterns, level=0 if loop else 2)

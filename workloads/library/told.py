@@ -1,0 +1,99 @@
+"""A GEMM kernel as a profiler names it, and the launches that stand for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pysim.errors import WorkloadError
+
+from .choice import Problem
+from .gemm_launches import gemm_launches
+from .hopper_gemm import HopperGemm, Split
+from .vector_gemm import FEW, row_dots
+
+if TYPE_CHECKING:
+    from pysim.program.job import Kernel, Memory, Tensor
+
+_NVJET = re.compile(r"nvjet_sm90_hsh_(\d+)x(\d+)_64x(\d+)_(\d)x(\d)_([hv])_")
+SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A launch as a profiler reports it.
+
+    ``grid``: TBs in x, y and z; ``registers`` a thread; ``smem`` bytes a TB; ``summed``: a kernel of its own
+    adds the parts of a split K.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    registers: int
+    smem: int
+    summed: bool = False
+
+    @property
+    def tbs(self) -> int:
+        """TBs of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+
+def told_of(text: str) -> Told:
+    """Read ``name|grid|registers|shared memory``, and ``|sum`` where a kernel adds the parts of K.
+
+    Raises WorkloadError for other text.
+
+    >>> told_of("nvjet_sm90_hsh_64x16_64x16_2x1_v_bz_TNT|2x64x1|168|180692").grid
+    (2, 64, 1)
+    """
+    match = re.fullmatch(r"(\S+)\|(\d+)x(\d+)x(\d+)\|(\d+)\|(\d+)(\|sum)?", text)
+    if match is None:
+        raise WorkloadError(f"kernel {text[:60]!r}: must be name|grid|registers|shared memory[|sum]")
+    x, y, z, registers, smem = (int(match[number]) for number in range(2, 7))
+    return Told(match[1], (x, y, z), registers, smem, match[7] is not None)
+
+
+def told_hopper(told: Told, problem: Problem) -> HopperGemm:
+    """Return the GEMM of a kernel whose name begins with ``nvjet_sm90_hsh``; refuse other names."""
+    match, words = _NVJET.match(told.name), told.name.split("_")
+    if match is None:
+        raise WorkloadError(f"kernel {told.name[:60]}: its name says no tile, stages and cluster")
+    tm, tn, stages, cm, cn = (int(match[number]) for number in range(1, 6))
+    made = HopperGemm(
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        tile=(tm, tn),
+        stages=stages,
+        cluster=(cm, cn),
+        tbs=told.tbs,
+        split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
+        n_fast=match[6] == "h",
+        smem=told.smem,
+        registers=told.registers,
+        trans_a=problem.trans_a == "T",
+        trans_b=problem.trans_b == "T",
+    )
+    if "splitK" not in words:
+        return made
+    across, down = made.tiles
+    tiles = -(-across // cm) * cm * -(-down // cn) * cn
+    return replace(made, split_k=max(1, told.tbs // tiles))
+
+
+def told_launches(
+    told: Told, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor]
+) -> tuple[tuple[Kernel, ...], Tensor]:
+    """Return the kernels of a GEMM and its C, n x m (contiguous in m).
+
+    ``operands``: A as m x k (``trans_a`` T) or k x m, B as n x k or k x n (``trans_b`` T). Raises
+    WorkloadError for a kernel that has no template.
+    """
+    if told.name.startswith("nvjet"):
+        return gemm_launches(told_hopper(told, problem), memory, operands)
+    if told.name in FEW:
+        kernel, c = row_dots(told.name, problem, memory, operands)
+        return (kernel,), c
+    raise WorkloadError(f"kernel {told.name[:60]}: no template for it")

@@ -60,7 +60,7 @@ def split_k_sum(parts: Tensor, splits: int, memory: Memory, out: int) -> tuple[K
     reads = [Access(parts, "read", partial(of_rows, part * c.rows, parts)) for part in range(splits)]
     flat = replace(c, rows=1, cols=size)
     writes = Access(flat, "write", partial(_flat_rows, size))
-    kernel = Kernel("split_k_sum", _sum_program(size, splits, out), grid, (parts, flat), (*reads, writes))
+    kernel = Kernel("split_k_sum", _sum_program(size, splits, parts.item, out), grid, (parts, flat), (*reads, writes))
     return kernel, c
 
 
@@ -71,7 +71,7 @@ def _flat_rows(size: int, tbs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=256)
-def _sum_program(size: int, splits: int, out: int) -> Program:
+def _sum_program(size: int, splits: int, item: int, out: int) -> Program:
     """Each thread adds the parts of an element, one after another, and stores the sum."""
     warps = REDUCE_THREADS // WARP
     last = (size - 1) % REDUCE_THREADS + 1
@@ -96,7 +96,7 @@ def _sum_program(size: int, splits: int, out: int) -> Program:
         code = Code()
         code.compute(int=REDUCE_INTS, control=REDUCE_INTS // 4, chain=REDUCE_INTS)
         for part in range(splits):
-            code.load(0, *patterns(0, 4, part * size * 4, width))
+            code.load(0, *patterns(0, item, part * size * item, width))
         code.wait(0)
         code.compute(fp32=splits, int=8, chain=4 * splits)
         code.store(1, *patterns(1, out, 0, width))

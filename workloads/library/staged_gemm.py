@@ -1,0 +1,260 @@
+"""GEMMs of a library with kernels written for Turing and Ampere: FFMA or mma, tiles in shared memory.
+
+C[m, n] = A[m, k] B[k, n] in BLAS terms: C is contiguous in m. A TB makes a tile of C, or a part of it where k
+is split. ``xmma``: tiles are dispatched along n first; CUTLASS's along m, up to 8 tiles of each n, and some
+TBs find no tile. The main loop is that of ``staged_loop``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.program.job import MMA_16816, Access, Kernel, Memory, Mode, Tensor
+from pysim.program.warp_program import Code
+from pysim.program.warp_specialized import warp_specialized
+from pysim.workloads.kernels.cutlass import copy_width
+from pysim.workloads.kernels.split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z
+from pysim.workloads.kernels.tiles import Tile, tile_ops
+
+from .cutlass import swizzled
+from .staged_loop import Cost, async_loop, epilogue, register_loop
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pysim.program.recorded_program import RecordedProgram
+    from pysim.program.warp_program import Op, Pattern
+
+    from .staged_loop import Accesses
+    from .staged_tile import StagedTile
+
+    Ints = NDArray[np.int64]
+
+Order = Literal["xmma", "cutlass"]
+Reduction = Literal["", "serial", "kernel"]
+LEAST_COPY = 4  # bytes of the shortest cp.async
+K_ALIGN = 16  # bytes: parts of a split k begin at multiples
+NO_TILE = 16  # kind of a TB beside those of split_k_serial
+FFMA = Cost(begin=500, copy=2, step=12, late=100, end=200)
+MMA = Cost(begin=500, copy=2, step=12, late=0, end=200)
+
+
+class Place(NamedTuple):
+    """How x, y and z of the grid move a TB: in tiles of m, in tiles of n, in parts of k."""
+
+    m: tuple[int, int, int]
+    n: tuple[int, int, int]
+    part: tuple[int, int, int]
+
+    def of(self, tbs: Ints, grid: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]:
+        """Return the tile in m and in n, and the part, of each TB."""
+        gx, gy, _ = grid
+        at = tbs % gx, tbs // gx % gy, tbs // (gx * gy)
+
+        def moved(by: tuple[int, int, int]) -> Ints:
+            return by[0] * at[0] + by[1] * at[1] + by[2] * at[2]
+
+        return moved(self.m), moved(self.n), moved(self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedGemm:
+    """A GEMM and the kernel that computes it.
+
+    ``copy``: bytes of a copy of A or B at most, as the kernel's name says. ``split_k``: parts of k;
+    ``reduction``: a second ``kernel`` adds them (``parts``: bytes of an element of theirs), or TBs do, one
+    after another (``serial``). ``out``: bytes of an element of C. ``trans_a``: A is contiguous in k, else in
+    m; ``trans_b``: B is contiguous in n, else in k.
+    """
+
+    m: int
+    n: int
+    k: int
+    tile: StagedTile
+    order: Order
+    copy: int
+    split_k: int = 1
+    reduction: Reduction = ""
+    parts: int = 4
+    out: int = 4
+    trans_a: bool = True
+    trans_b: bool = False
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """Tiles in m and in n."""
+        return -(-self.m // self.tile.tm), -(-self.n // self.tile.tn)
+
+    @property
+    def chunk(self) -> int:
+        """K of a part."""
+        whole = K_ALIGN // self.tile.item
+        return -(-self.k // (self.split_k * whole)) * whole if self.split_k > 1 else self.k
+
+    @property
+    def layout(self) -> tuple[tuple[int, int, int], Place]:
+        """The grid, and what of C and k its TBs make.
+
+        CUTLASS's parts of k: the order of tiles within a part is that of m.
+        """
+        tiles_m, tiles_n = self.tiles
+        if self.order == "xmma":
+            return (tiles_n, tiles_m, self.split_k), Place((0, 1, 0), (1, 0, 0), (0, 0, 1))
+        across, groups = swizzled(tiles_m, tiles_n)
+        width = across // tiles_n
+        if self.split_k == 1:
+            return (width, tiles_n, groups), Place((1, 0, width), (0, 1, 0), (0, 0, 0))
+        return (width * groups, tiles_n, self.split_k), Place((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+    @property
+    def stored(self) -> int:
+        """Bytes of an element that TBs store."""
+        return self.parts if self.reduction == "kernel" else self.out
+
+    def kinds(self, tbs: Ints) -> Ints:
+        """Return the kind of each TB: at which edges it is, or that it has no tile."""
+        grid, place = self.layout
+        m, n, part = place.of(tbs, grid)
+        tiles_m, tiles_n = self.tiles
+        last = -(-self.k // self.chunk) - 1
+        kinds = LAST_X * (m == tiles_m - 1) + LAST_Y * (n == tiles_n - 1)
+        kinds = kinds + LAST_Z * (part >= last) + FIRST_Z * (part == 0)
+        return np.where((m < tiles_m) & (part <= last), kinds, NO_TILE)
+
+
+def _moved(tile: Tile, place: Place, m: int, n: int, part: int) -> Tile:
+    """Return a tile that a tile of m, of n and a part of k move by so many bytes."""
+    bx, by, bz = (place.m[i] * m + place.n[i] * n + place.part[i] * part for i in range(3))
+    return replace(tile, bx=bx, by=by, bz=bz)
+
+
+def _operands(gemm: StagedGemm) -> tuple[Tile, Tile, Tile]:
+    """Return the tiles of A, B and C in memory."""
+    t, item = gemm.tile, gemm.tile.item
+    _, place = gemm.layout
+    made = []
+    for arg, rows, size, along_k in ((0, t.tm, gemm.m, gemm.trans_a), (1, t.tn, gemm.n, not gemm.trans_b)):
+        pitch = (gemm.k if along_k else size) * item
+        if along_k:
+            tile, by, deep = Tile(arg, pitch, item, rows, t.tk, step=t.tk * item), rows * pitch, item
+        else:
+            tile, by, deep = Tile(arg, pitch, item, t.tk, rows, step=t.tk * pitch), rows * item, pitch
+        moves = (by, 0) if arg == 0 else (0, by)
+        made.append(_moved(tile, place, *moves, gemm.chunk * deep))
+    pitch = gemm.m * gemm.stored
+    c = Tile(2, pitch, gemm.stored, t.tn, t.tm)
+    plane = gemm.n * pitch if gemm.reduction == "kernel" else 0
+    return made[0], made[1], _moved(c, place, t.tm * gemm.stored, t.tn * pitch, plane)
+
+
+def _copies(gemm: StagedGemm, kind: int, depth: int, step: int) -> Accesses:
+    """Return the copies of a k-step: of A, then of B."""
+    t = gemm.tile
+    rows = gemm.m - (gemm.tiles[0] - 1) * t.tm if kind & LAST_X else t.tm
+    cols = gemm.n - (gemm.tiles[1] - 1) * t.tn if kind & LAST_Y else t.tn
+    deep = min(t.tk, depth - step * t.tk)
+    made: list[tuple[Pattern, ...]] = []
+    for tile, size, along_k in zip(
+        _operands(gemm)[:2], (rows, cols), (gemm.trans_a, not gemm.trans_b), strict=True
+    ):
+        width = copy_width(tile, gemm.copy)
+        valid = (size, deep) if along_k else (deep, size)
+        made += tile_ops(tile, t.count, width, valid, step * tile.step)
+    return made
+
+
+@lru_cache(maxsize=64)
+def _code(gemm: StagedGemm, cost: Cost, kind: int) -> tuple[Op, ...]:
+    """Return the ops of TBs of a kind."""
+    code, t = Code(), gemm.tile
+    if kind != NO_TILE:
+        code.compute(int=20, control=4)
+        code.delay(cost.begin)
+        parts = -(-gemm.k // gemm.chunk)
+        depth = gemm.k - (parts - 1) * gemm.chunk if kind & LAST_Z else gemm.chunk
+        steps, whole = -(-depth // t.tk), depth // t.tk
+        copies = lru_cache(partial(_copies, gemm, kind, depth))
+        loop = register_loop if gemm.copy < LEAST_COPY or t.stages == 1 else async_loop
+        loop(code, t, cost, steps, whole, copies)
+        code.mark_main_loop_end()
+        rows = gemm.m - (gemm.tiles[0] - 1) * t.tm if kind & LAST_X else t.tm
+        cols = gemm.n - (gemm.tiles[1] - 1) * t.tn if kind & LAST_Y else t.tn
+        c = _operands(gemm)[2]
+        stores = tile_ops(c, t.count, copy_width(c), (cols, rows))
+        turn = kind if gemm.reduction == "serial" else FIRST_Z | LAST_Z
+        epilogue(code, t, cost, stores, turn)
+    code.exit()
+    return tuple(code.ops)
+
+
+def _program(gemm: StagedGemm, cost: Cost) -> RecordedProgram:
+    grid, _ = gemm.layout
+    kinds = gemm.kinds(np.arange(grid[0] * grid[1] * grid[2], dtype=np.int64))
+    found = sorted(set(kinds.tolist()))
+    row = np.zeros(NO_TILE + 1, np.uint32)
+    row[found] = np.arange(len(found))
+    t = gemm.tile
+    code = [(_code(gemm, cost, kind),) * t.count for kind in found]
+    return warp_specialized(f"gemm_{t.name}", code, row[kinds], registers=t.registers, smem=t.smem, args=3)
+
+
+def staged_gemm(
+    gemm: StagedGemm,
+    memory: Memory,
+    operands: tuple[Tensor, Tensor] | None = None,
+    cost: Cost | None = None,
+) -> tuple[Kernel, Tensor]:
+    """Return the kernel and its C, n x m; with ``reduction`` "kernel" the parts, split_k * n x m.
+
+    ``operands``: A as m x k, or k x m, and B as n x k, or k x n, by what is contiguous; None: new tensors.
+    Raises WorkloadError for sizes, splits and tiles that no such kernel has.
+    """
+    if min(gemm.m, gemm.n, gemm.k, gemm.split_k) < 1 or (gemm.split_k > 1) != (gemm.reduction != ""):
+        raise WorkloadError(
+            f"staged GEMM {gemm.m} x {gemm.n} x {gemm.k}: {gemm.split_k} parts of k"
+            f" need a reduction, it is {gemm.reduction or 'none'}"
+        )
+    t = gemm.tile
+    shapes = [(gemm.m, gemm.k), (gemm.n, gemm.k)]
+    along_k = gemm.trans_a, not gemm.trans_b
+    shapes = [shape if own else shape[::-1] for shape, own in zip(shapes, along_k, strict=True)]
+    if operands is None:
+        operands = memory.tensor("A", *shapes[0], t.item), memory.tensor("B", *shapes[1], t.item)
+    a, b = operands
+    planes = gemm.split_k if gemm.reduction == "kernel" else 1
+    c = memory.tensor("C", gemm.n * planes, gemm.m, gemm.stored)
+    cost = cost or (FFMA if t.unit == "ffma" else MMA)
+    mode: Mode = "update" if gemm.reduction == "serial" else "write"
+    accesses = (
+        Access(a, "read", partial(_region, gemm, "a")),
+        Access(b, "read", partial(_region, gemm, "b")),
+        Access(c, mode, partial(_region, gemm, "c")),
+    )
+    tensor = "" if t.unit == "ffma" else MMA_16816
+    name = f"staged_{t.name}"
+    return Kernel(name, _program(gemm, cost), gemm.layout[0], (a, b, c), accesses, tensor=tensor), c
+
+
+def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
+    """Return the rectangle of a tensor that each TB uses."""
+    t = gemm.tile
+    grid, place = gemm.layout
+    tbs = np.asarray(tbs, np.int64)
+    x, y, part = place.of(tbs, grid)
+    there = gemm.kinds(tbs) != NO_TILE
+    m = x * t.tm, np.minimum((x + 1) * t.tm, gemm.m)
+    n = y * t.tn, np.minimum((y + 1) * t.tn, gemm.n)
+    k = part * gemm.chunk, np.minimum((part + 1) * gemm.chunk, gemm.k)
+    if what == "a":
+        rows, cols = (m, k) if gemm.trans_a else (k, m)
+    elif what == "b":
+        rows, cols = (k, n) if gemm.trans_b else (n, k)
+    else:
+        plane = part * gemm.n if gemm.reduction == "kernel" else 0
+        rows, cols = (n[0] + plane, n[1] + plane), m
+    return np.stack([np.where(there, side, 0) for side in (*rows, *cols)], 1)

@@ -175,8 +175,7 @@ def _forward(t: _Tensors, number: int) -> list[Kernel]:
         writes.append(Field(t.c, 0, row + p.batch))
     if p.direction != "forward_inference":
         writes += [Field(t.reserve, g * h, row) for g in range(KEPT[p.cell])]
-    before, gate = p.cost.cell
-    return [*kernels, cell_kernel(f"{p.cell}_cell", reads, writes, h, p.batch, (before, many * gate))]
+    return [*kernels, cell_kernel(f"{p.cell}_cell", reads, writes, (p.batch, h), many, p.cost)]
 
 
 def _backward(t: _Tensors, number: int) -> list[Kernel]:
@@ -193,8 +192,7 @@ def _backward(t: _Tensors, number: int) -> list[Kernel]:
     if p.cell == "lstm":
         reads += [Field(t.dc), Field(t.c, 0, row), Field(t.c, 0, row + p.batch)]
         writes.append(Field(t.dc))
-    before, gate = p.cost.back
-    cell = cell_kernel(f"{p.cell}_cell_back", reads, writes, h, p.batch, (before, many * gate))
+    cell = cell_kernel(f"{p.cell}_cell_back", reads, writes, (p.batch, h), many, p.cost)
     kernels, t.dh = t.gemm("back", t.w["hh"], t.step(t.dgates, number))
     return [cell, *kernels]
 

@@ -27,20 +27,26 @@ if TYPE_CHECKING:
 THREADS = 256
 BIAS_COLUMNS = BIAS_ROWS = 32  # of a TB of 32 x 32 threads that sums a bias gradient
 TURN = 32  # rows and columns of a tile that a warp transposes
+SERIAL = 3  # gates of a cell whose loads wait for each other
 FILL = 1024  # elements of a TB that clears a tensor: 128 threads of four elements each
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the code costs beside its memory accesses: cycles of dependent instructions.
+    """What the code costs beside its memory accesses: instructions, and cycles of those that depend.
 
-    ``cell``: of a forward cell before its loads, and for each gate after them; ``back``: the same of the
-    gradient of a cell; ``bias``: of 32 rows of a bias gradient, for each load of a row.
+    ``begin``: instructions of a cell before its loads; ``access``: for each load and store; ``gate``: for each
+    gate. They follow from how a cell's time grows with the TBs of an SM (``rnn_kernels.csv`` of the sweep,
+    half ``fit``: 178, 340 and 408 a warp of vanilla, GRU and LSTM). ``wait``: cycles of a cell's chain before
+    its loads, and for each gate after them, fitted to cells of one TB an SM. ``bias``: of 32 rows of a bias
+    gradient, for each load of a row.
     """
 
-    cell: tuple[int, int] = (300, 120)
-    back: tuple[int, int] = (300, 80)
-    bias: int = 100
+    begin: int = 80
+    access: int = 6
+    gate: int = 22
+    wait: tuple[int, int] = (500, 200)
+    bias: int = 20
 
 
 CELL = Cost()
@@ -66,13 +72,13 @@ class _Shape:
     fields: tuple[tuple[int, int, int, int, bool], ...]
     reads: int
     cols: int
-    before: int
-    after: int
+    gates: int
+    cost: Cost
 
 
 @lru_cache(maxsize=256)
 def _cell_program(shape: _Shape) -> Program:
-    warps, last = THREADS // WARP, (shape.cols - 1) % THREADS + 1
+    warps, last, cost = THREADS // WARP, (shape.cols - 1) % THREADS + 1, shape.cost
 
     def ops(field: tuple[int, int, int, int, bool], wide: int) -> list[tuple[Pattern, ...]]:
         arg, pitch, item, first, shared = field
@@ -82,13 +88,16 @@ def _cell_program(shape: _Shape) -> Program:
     variants = []
     for number in range(8):
         wide, code = last if number & 1 else THREADS, Code()
-        code.compute(int=40, control=4, chain=shape.before)
+        code.compute(int=cost.begin, chain=cost.wait[0])
         for field in shape.fields[: shape.reads]:
+            code.compute(int=cost.access)
             for patterns in ops(field, wide):
                 code.load(0, *patterns, level=2)
         code.wait(0)
-        code.compute(fp32=10 * shape.reads, sfu=shape.reads, int=2 * shape.reads, chain=shape.after)
+        many = shape.gates
+        code.compute(fp32=(cost.gate - 4) * many, sfu=4 * many, chain=cost.wait[1] * many)
         for field in shape.fields[shape.reads :]:
+            code.compute(int=cost.access)
             for patterns in ops(field, wide):
                 code.store(1, *patterns, level=2)
         code.exit()
@@ -105,12 +114,10 @@ def _cell_region(across: int, cols: int, field: Field, tbs: Table) -> Table:
 
 
 def cell_kernel(
-    name: str, reads: Sequence[Field], writes: Sequence[Field], hidden: int, batch: int, chain: tuple[int, int]
+    name: str, reads: Sequence[Field], writes: Sequence[Field], size: tuple[int, int], gates: int, cost: Cost
 ) -> Kernel:
-    """Return a kernel that computes the same element of all fields, [batch, hidden].
-
-    ``chain``: cycles of dependent instructions before the loads, and after them.
-    """
+    """Return a kernel that computes the same element of all fields; ``size``: batch and H."""
+    batch, hidden = size
     fields = (*reads, *writes)
     args = tuple(dict.fromkeys(field.tensor for field in fields))
     across = -(-hidden // THREADS)
@@ -118,7 +125,7 @@ def cell_kernel(
         (args.index(f.tensor), f.tensor.pitch, f.tensor.item, f.row * f.tensor.pitch + f.col * f.tensor.item, f.shared)
         for f in fields
     )
-    program = _cell_program(_Shape(layout, len(reads), hidden, *chain))
+    program = _cell_program(_Shape(layout, len(reads), hidden, gates, cost))
     made = [Access(f.tensor, "read", partial(_cell_region, across, hidden, f)) for f in reads]
     made += [Access(f.tensor, "write", partial(_cell_region, across, hidden, f)) for f in writes]
     return Kernel(name, program, (across, batch, 1), args, tuple(made))
@@ -126,29 +133,36 @@ def cell_kernel(
 
 @lru_cache(maxsize=256)
 def _bias_program(rows: int, hidden: int, gates: int, item: int, out: int, chain: int) -> Program:
-    """A warp adds every 32nd row of 32 columns of each gate; the TB adds the sums of its warps."""
-    pitch, turns, code = gates * hidden * item, rows // BIAS_ROWS, Code()
+    """A warp adds every 32nd row of 32 columns of each gate; the TB adds the sums of its warps.
+
+    A vanilla cell's takes two rows at once, a GRU's (whose candidate has another bias) one load at a time:
+    times of 32 rows in the sweep are as 0.5, 1 and 2.
+    """
+    deep = BIAS_ROWS * (2 if gates == 1 else 1)  # rows of a step
+    pitch, turns, code = gates * hidden * item, rows // deep, Code()
     code.compute(int=40, control=4, chain=200)
 
-    def add(level: int, base: int, many: int) -> None:
-        for gate in range(gates):
+    def add(level: int, first: int, many: int) -> None:
+        loads = [(first + at, gate) for at in range(0, deep, BIAS_ROWS) for gate in range(gates)]
+        for base, gate in loads:
             patterns = [
                 Pattern(
                     0, item, base=(base + warp) * pitch + gate * hidden * item, bx=BIAS_COLUMNS * item,
-                    step=BIAS_ROWS * pitch, s0=item, lanes=0xFFFFFFFF if warp < many else 0,
+                    step=deep * pitch, s0=item, lanes=0xFFFFFFFF if base - first + warp < many else 0,
                 )
                 for warp in range(BIAS_ROWS)
             ]  # fmt: skip
             code.load(0, *patterns, level=level)
-            code.wait(0)
+            if (base, gate) == loads[-1] or gates == SERIAL:
+                code.wait(0)
             code.compute(fp32=1, int=10, chain=chain)
 
     if turns:
         mark = code.loop_begin()
-        add(0, 0, BIAS_ROWS)
+        add(0, 0, deep)
         code.loop_end(mark, turns)
-    if rows % BIAS_ROWS:
-        add(2, turns * BIAS_ROWS, rows % BIAS_ROWS)
+    if rows % deep:
+        add(2, turns * deep, rows % deep)
     code.compute(smem=gates, smem_ops=gates, chain=30)
     code.barrier()
     code.compute(smem=gates, smem_ops=gates, fp32=5 * gates, chain=150)
@@ -169,7 +183,7 @@ def _bias_region(rows: int, hidden: int, gate: int, tbs: Table) -> Table:
 def bias_gradient(name: str, dgates: Tensor, sums: Tensor, gates: int, cost: Cost = CELL) -> Kernel:
     """Return the kernel that adds the rows of ``dgates``, [steps * batch, gates * H], to [1, gates * H].
 
-    H is a multiple of 32. A TB has 32 columns of each gate; its loads of a row wait for each other.
+    H is a multiple of 32. A TB has 32 columns of each gate.
     """
     hidden = dgates.cols // gates
     program = _bias_program(dgates.rows, hidden, gates, dgates.item, sums.item, cost.bias)

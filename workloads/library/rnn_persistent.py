@@ -39,10 +39,15 @@ GATES, MOST_BATCH = 4, 64
 
 @dataclass(frozen=True)
 class Chain:
-    """Cycles of a step that are neither loads nor multiplies: cells, sums of warps, conversions."""
+    """Cycles of a turn that are neither loads nor multiplies: the chain of a cell.
 
-    forward: int = 700
-    backward: int = 900
+    Fitted to launches of half ``fit`` in the sweep's ``rnn_kernels.csv``. ``alone``: of the kernel that runs
+    backward for 16 sequences (``bp_smallB``).
+    """
+
+    forward: int = 20
+    backward: int = 800
+    alone: int = 2900
 
 
 CHAIN = Chain()
@@ -85,11 +90,11 @@ def _program(case: _Case) -> Program:
             base = gate * pitch + number * inputs.step
             for patterns in tile_ops(inputs, WARPS, ITEM, (SEQUENCES, UNITS), base):
                 code.load(1, *patterns, level=level)
-        if number == case.lag:
-            code.mark_tb_wait(Sem(row=Affine(step=1), stride=LINE), level=level)
         state = Tile(2, case.wide * ITEM, ITEM, SEQUENCES, case.wide, step=SEQUENCES * case.wide * ITEM)
         for patterns in tile_ops(state, WARPS, 16, (SEQUENCES, case.wide), number * state.step):
             code.load(0, *patterns, bypass_l1=True, level=level)
+        if number == case.lag:  # polls of the state are its loads
+            code.mark_tb_wait(Sem(row=Affine(step=1), stride=LINE), level=level)
         code.wait(0)
         deep = case.wide // WARPS // 16  # groups of 16 of k that are a warp's
         units = GATES * UNITS * case.hidden // case.wide
@@ -174,9 +179,9 @@ def persistent_back(p: Recurrent, w: Tensor, dy: Tensor, memory: Memory) -> tupl
     state = memory.tensor("dgates", (turns + lag) * SEQUENCES, wide, ITEM)
     kept = memory.tensor("reserve", turns * SEQUENCES, wide, ITEM)
     first = memory.tensor("dhy", p.batch, p.hidden, ITEM)
-    init = cell_kernel("rnn_copy", [Field(dy)], [Field(first)], p.hidden, p.batch, p.cost.back)
-    case = _Case(p.hidden, wide, turns, lag, 110, 77824, CHAIN.backward)
+    init = cell_kernel("rnn_copy", [Field(dy)], [Field(first)], (p.batch, p.hidden), 1, p.cost)
+    case = _Case(p.hidden, wide, turns, lag, 110, 77824, CHAIN.backward if lag > 1 else CHAIN.alone)
     kernels = [clear("clear_dgates", state), init, _kernel("persistent_lstm_back", case, w, kept, state)]
-    last = cell_kernel("rnn_copy", [Field(first)], [Field(first)], p.hidden, p.batch, p.cost.back)
+    last = cell_kernel("rnn_copy", [Field(first)], [Field(first)], (p.batch, p.hidden), 1, p.cost)
     done = Tensor("dgates", turns * SEQUENCES, wide, ITEM, state.address + lag * SEQUENCES * wide * ITEM)
     return [*kernels, last], done

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 
 from .choice import Problem
-from .gemm_launches import gemm_launches
+from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_gemm import HopperGemm, Split
+from .staged_gemm import StagedGemm, staged_gemm
+from .staged_kernels import staged_kernel
 from .vector_gemm import FEW, row_dots
 
 if TYPE_CHECKING:
@@ -96,4 +98,31 @@ def told_launches(
     if told.name in FEW:
         kernel, c = row_dots(told.name, problem, memory, operands)
         return (kernel,), c
-    raise WorkloadError(f"kernel {told.name[:60]}: no template for it")
+    gemm = told_staged(told, problem)
+    kernel, c = staged_gemm(gemm, memory, operands)
+    if gemm.reduction != "kernel":
+        return (kernel,), c
+    added, c = split_k_sum(c, gemm.split_k, memory, gemm.out)
+    return (kernel, added), c
+
+
+def told_staged(told: Told, problem: Problem) -> StagedGemm:
+    """Return the GEMM of a kernel for Turing or Ampere; refuse names that ``staged_kernel`` does not know.
+
+    z of the grid is parts of k in all rows of the sweep.
+    """
+    tile, order, copy = staged_kernel(told.name, told.registers, told.smem)
+    parts = told.grid[2]
+    return StagedGemm(
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        tile=tile,
+        order=order,
+        copy=copy,
+        split_k=parts,
+        reduction="" if parts == 1 else "kernel" if told.summed else "serial",
+        out=problem.item,
+        trans_a=problem.trans_a == "T",
+        trans_b=problem.trans_b == "T",
+    )

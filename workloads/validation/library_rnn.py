@@ -65,7 +65,6 @@ def pass_of(told: Sequence[str]) -> Recurrent:
 
 def _rnn(config: Config, *told: str) -> Outcome:
     """Simulate the parts of a pass, its steps in part."""
-    config = config.replaced({"gpu.clock_tensor": 1.0})
     p = pass_of(told)
     gap, total, tables = config.number("gpu.cp.graph_gap") / 1e3, 0.0, {}
     for part in rnn_parts(p, SHOWN).values():

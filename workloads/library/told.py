@@ -96,7 +96,7 @@ def told_launches(
     if told.name.startswith("nvjet"):
         return gemm_launches(told_hopper(told, problem), memory, operands)
     if told.name in FEW:
-        kernel, c = row_dots(told.name, problem, memory, operands)
+        kernel, c = row_dots(told.name, problem, memory, operands, told.registers, told.smem)
         return (kernel,), c
     gemm = told_staged(told, problem)
     kernel, c = staged_gemm(gemm, memory, operands)

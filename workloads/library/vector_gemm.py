@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 
 ITEM, VECTOR = 4, 16  # bytes of an element, and that a thread loads at once
 WARPS, ROWS = 4, 8
-# columns of a TB at most, registers and bytes of shared memory, by name: grids and launches of the sweep
-FEW = {"gemv2T_kernel_val": (1, 65, 2560), "gemmSN_TN_kernel": (8, 96, 13824)}
+FEW = {"gemv2T_kernel_val": 1, "gemmSN_TN_kernel": 8}  # columns of a TB at most: grids of the sweep
+# Wavefronts of a thread's 16 B of a column of B, from shared memory for each row, where there are several
+# columns: 256 of 8 rows and columns explain the 4,900 cycles of a step of 20 warps (half `fit`, k = 1536)
+B_WAVES = 5
+# Rows of A that a thread loads at once, of one and of several columns, fitted (half `fit`, rows above 25 us,
+# whose weights exceed L2)
+TOGETHER = 2, 1
 BEGIN = 300  # cycles from a TB's start to its first load: parameters and addresses, an estimate
 SHUFFLE = 25  # cycles of a shuffle and an addition
 STEP = WARPS * WARP * VECTOR  # bytes of k of a step
@@ -37,6 +42,7 @@ STEP = WARPS * WARP * VECTOR  # bytes of k of a step
 def _program(m: int, k: int, cols: int, last: int, registers: int, smem: int) -> Program:
     """``cols`` columns a TB, ``last`` of the last ones."""
     pitch, steps = k * ITEM, k * ITEM // STEP
+    together = TOGETHER[cols > 1]
     rest = k * ITEM % STEP // VECTOR  # threads that have work in a last step
 
     def loads(code: Code, wide: int, step: int) -> None:
@@ -44,9 +50,7 @@ def _program(m: int, k: int, cols: int, last: int, registers: int, smem: int) ->
         full = 0xFFFFFFFF
         lanes = [full if step < 0 else (1 << min(max(rest - WARP * w, 0), WARP)) - 1 for w in range(WARPS)]
         base, level = (0, 0) if step < 0 else (step * STEP, 2)
-        sides = [(1, j * pitch, 0, cols * pitch) for j in range(wide)]
-        sides += [(0, i * pitch, ROWS * pitch, 0) for i in range(ROWS)]
-        for arg, at, bx, by in sides:
+        def load(arg: int, at: int, bx: int, by: int) -> None:
             patterns = [
                 Pattern(
                     arg, VECTOR, base=base + at + w * WARP * VECTOR, bx=bx, by=by, step=STEP, s0=VECTOR,
@@ -55,8 +59,15 @@ def _program(m: int, k: int, cols: int, last: int, registers: int, smem: int) ->
                 for w in range(WARPS)
             ]  # fmt: skip
             code.load(0, *patterns, level=level)
-        code.wait(0)
-        code.compute(fp32=ROWS * wide * 4, int=6, control=1)
+
+        for j in range(wide):
+            load(1, j * pitch, 0, cols * pitch)
+        for first in range(0, ROWS, together):
+            for i in range(first, first + together):
+                load(0, i * pitch, ROWS * pitch, 0)
+            code.wait(0)
+            reads = together * wide if cols > 1 else 0
+            code.compute(fp32=together * wide * 4, int=6, control=1, smem=B_WAVES * reads, smem_ops=reads)
 
     variants = []
     for number in range(8):
@@ -69,9 +80,8 @@ def _program(m: int, k: int, cols: int, last: int, registers: int, smem: int) ->
         if rest:
             loads(code, wide, steps)
         values = ROWS * wide
-        for level in range(1, 6):
-            many = max(1, values >> level)
-            code.compute(smem=many, smem_ops=many, fp32=many, int=many, chain=SHUFFLE)
+        for _ in range(5):
+            code.compute(smem=values, smem_ops=values, fp32=values, chain=SHUFFLE)
         code.barrier()
         code.compute(smem=2, smem_ops=2, fp32=WARPS, chain=2 * SHUFFLE)
         stores = Pattern(
@@ -100,17 +110,16 @@ def _region(across: int, sizes: tuple[int, int], cols: int, what: str, tbs: Tabl
 
 
 def row_dots(
-    name: str, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor]
+    name: str, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor], registers: int, smem: int
 ) -> tuple[Kernel, Tensor]:
     """Return the kernel ``name`` of ``FEW`` for A, m x k, and B, n x k, and its C, n x m.
 
-    Raises WorkloadError where m is no multiple of 8, or k of 4.
+    ``registers`` a thread and ``smem`` bytes a TB: as launched. Raises WorkloadError where m is no multiple of 8, or k of 4.
     """
     m, n, k = problem.m, problem.n, problem.k
     if m % ROWS or k * ITEM % VECTOR:
         raise WorkloadError(f"{name}: m = {m}, k = {k}: must be multiples of {ROWS} and {VECTOR // ITEM}")
-    most, registers, smem = FEW[name]
-    cols = min(n, most)
+    cols = min(n, FEW[name])
     c = memory.tensor("C", n, m, ITEM)
     grid = (m // ROWS, -(-n // cols), 1)
     program = _program(m, k, cols, (n - 1) % cols + 1, registers, smem)

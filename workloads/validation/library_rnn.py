@@ -7,7 +7,8 @@ and backward. The others are added at the period of the last.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, get_args
 
 from pysim import Config, Job
 from pysim.errors import ConfigError
@@ -18,7 +19,12 @@ from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
 from .table import Row
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 SHOWN = 4
+MOST_FLOPS = {"fp32": 25e9, "fp16": 150e9}  # of GEMMs of all steps: about 10 s
 QUICK_US, QUICK_ONE_IN = 900.0, 6
 ROLES = ("input", "hidden", "back", "input_back", "weights", "weights_hidden", "weights_first")
 _SHAPE = ("cell", "hidden", "batch", "timesteps", "dtype", "pass")
@@ -64,14 +70,30 @@ def pass_of(told: Sequence[str]) -> Recurrent:
 
 
 def _rnn(config: Config, *told: str) -> Outcome:
-    """Simulate the parts of a pass, its steps in part."""
+    """Simulate the parts of a pass: of its steps, and of what grows with their number, only some."""
     p = pass_of(told)
+    long, shown = _sampled(p)
     gap, total, tables = config.number("gpu.cp.graph_gap") / 1e3, 0.0, {}
-    for part in rnn_parts(p, SHOWN).values():
+    short = rnn_parts(replace(p, steps=long // 2), 1) if long < p.steps else {}
+    for name, part in rnn_parts(replace(p, steps=long), shown).items():
         tables = tables_of(config, part, "graph")
-        total += part_us(tables["kernels"], part, p.steps) + (gap if total else 0.0)
+        time = part_us(tables["kernels"], part, p.steps)
+        if long < p.steps and name in ("begin", "end"):
+            less = tables_of(config, short[name], "graph")
+            each = (time - part_us(less["kernels"], short[name], 0)) / (long - long // 2)
+            time += each * (p.steps - long)
+        total += time + (gap if total else 0.0)
     total += float(tables["kernels"]["ready_us"].min())  # the launch of the graph
-    return outcome_of(tables, {"pass": total}, "" if p.persistent else f"{SHOWN} steps of {p.steps} (sampled)")
+    detail = f"{shown} steps of {p.steps}, GEMMs of all steps as long as of {long} (sampled)"
+    return outcome_of(tables, {"pass": total}, "" if p.persistent else detail)
+
+
+def _sampled(p: Recurrent) -> tuple[int, int]:
+    """Return of how many steps a pass is made, and how many of them are shown."""
+    if p.persistent:
+        return p.steps, 0
+    each, most = p.flops / 2 / p.steps, MOST_FLOPS[p.dtype]
+    return min(p.steps, max(2, int(most / each))), SHOWN if SHOWN * each < most else 2
 
 
 def _baselines(cases: Sequence[Case]) -> list[Baseline]:
@@ -80,7 +102,7 @@ def _baselines(cases: Sequence[Case]) -> list[Baseline]:
     return [roofline_by(cases, "roofline", lambda case: case.group)]
 
 
-def part_us(kernels, part: Job, steps: int) -> float:
+def part_us(kernels: NDArray[np.void], part: Job, steps: int) -> float:
     """Return the time (us) of a part from its first kernel on; steps left out are added."""
     end, first = kernels["complete_us"], kernels["ready_us"].min()
     if part.name not in ("rnn_forward", "rnn_backward") or part.steps >= steps:

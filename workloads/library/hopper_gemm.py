@@ -64,7 +64,8 @@ class HopperGemm:
     ``tile``: rows in m and columns in n; ``split``: what of a tile the two consumer groups share. ``tbs``: of
     the grid, fewer than tiles if they are taken in turn. ``split_k``: parts of k, each with a C of its own.
     ``item``: bytes of an element of A and B; ``out``: of C. ``trans_a``: A is contiguous in k, else in m;
-    ``trans_b``: B is contiguous in n, else in k.
+    ``trans_b``: B is contiguous in n, else in k. ``pitches``: bytes from one row of A and of B in memory to
+    the next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does.
     """
 
     m: int
@@ -83,6 +84,7 @@ class HopperGemm:
     registers: int = 168
     trans_a: bool = True
     trans_b: bool = False
+    pitches: tuple[int, int] = (0, 0)
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -150,12 +152,13 @@ def _operand(gemm: HopperGemm, arg: int, rows: int, shared_by: int, along_k: boo
     tile = gemm.tile[arg]
     part = max(1, tile // shared_by)
     if along_k:
-        pitch = gemm.k * gemm.item
+        pitch = gemm.pitches[arg] or gemm.k * gemm.item
         row, col = {1 + arg: tile, 5 - arg: part}, {3: gemm.steps * STEP, 6: STEP}
-        return Box(arg, part, STEP, pitch, rows, pitch, _terms(row), _terms(col))
-    pitch, deep = rows * gemm.item, STEP // gemm.item
+        return Box(arg, part, STEP, pitch, rows, gemm.k * gemm.item, _terms(row), _terms(col))
+    wide, deep = rows * gemm.item, STEP // gemm.item
+    pitch = gemm.pitches[arg] or wide
     row, col = {3: gemm.steps * deep, 6: deep}, {1 + arg: tile * gemm.item, 5 - arg: part * gemm.item}
-    return Box(arg, deep, part * gemm.item, pitch, gemm.k, pitch, _terms(row), _terms(col))
+    return Box(arg, deep, part * gemm.item, pitch, gemm.k, wide, _terms(row), _terms(col))
 
 
 def _boxes(gemm: HopperGemm) -> tuple[Box, Box, Box]:

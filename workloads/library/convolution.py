@@ -19,11 +19,12 @@ from pysim.errors import WorkloadError
 
 from .choice import Problem
 from .hopper_gemm import HopperGemm, hopper_gemm
+from .memset import memset
 from .relayout import relayout
 from .staged_gemm import Order, Reduction, StagedGemm, staged_gemm
 from .staged_tile import StagedTile, Unit
 from .told import Told, told_hopper, told_staged
-from .gemm_launches import gemm_launches, memset, split_k_sum
+from .gemm_launches import gemm_launches, split_k_sum
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory, Tensor

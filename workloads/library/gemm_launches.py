@@ -12,41 +12,53 @@ from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 
-from .hopper_gemm import NVJET, Cost, HopperGemm, hopper_gemm
+from .hopper_epilogue import NVJET, Cost
+from .hopper_gemm import HopperGemm, check_operands, hopper_gemm
+from .memset import memset
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 REDUCE_THREADS = 512  # <32, 16> in the name of the reduction; an element each
 REDUCE_INTS = 100  # instructions of a thread beside its loads and sums, an estimate: 1.6 us for little work
-STATIC_TURNS = 2  # a TB that takes more tiles goes by a counter in memory, which a memset resets
 
 
 def gemm_launches(
     gemm: HopperGemm,
     memory: Memory,
-    operands: tuple[Tensor, Tensor] | None = None,
+    operands: Sequence[Tensor] | None = None,
     cost: Cost = NVJET,
 ) -> tuple[tuple[Kernel, ...], Tensor]:
-    """Return the kernels of a GEMM in their order, and its C, n x m.
+    """Return the kernels of a GEMM in their order, and its C, [batch *] n x m.
 
-    Parts of a split k are fp32, and are added by a kernel of their own. Raises WorkloadError as
-    :func:`hopper_gemm` does.
+    ``operands`` are as :func:`hopper_gemm` takes them. Parts of a split k are fp32, and are added by a kernel
+    of their own, which adds the bias, too. Raises WorkloadError as :func:`hopper_gemm` does.
     """
     made: list[Kernel] = []
-    if gemm.turns > STATIC_TURNS:
-        made.append(memset(memory.tensor("counter", 1, 64, 4)))
-    parts = replace(gemm, out=4) if gemm.split_k > 1 else gemm
-    kernel, c = hopper_gemm(parts, memory, operands, cost)
+    counter = None
+    if gemm.dynamic:
+        counter = memory.tensor("counter", 1, 64, 4)
+        made.append(memset(counter))
+    if gemm.split_k == 1:
+        kernel, c = hopper_gemm(gemm, memory, operands, cost, counter)
+        return (*made, kernel), c
+    operands = check_operands(gemm, memory, operands)
+    parts = replace(gemm, out=4, epilogue="none")
+    kernel, c = hopper_gemm(parts, memory, operands[:2], cost, counter)
     made.append(kernel)
-    if gemm.split_k > 1:
-        kernel, c = split_k_sum(c, gemm.split_k, memory, gemm.out)
-        made.append(kernel)
-    return tuple(made), c
+    kernel, c = split_k_sum(c, gemm.split_k, memory, gemm.out, operands[2:], cost.of_result(gemm.epilogue))
+    return (*made, kernel), c
 
 
-def split_k_sum(parts: Tensor, splits: int, memory: Memory, out: int) -> tuple[Kernel, Tensor]:
-    """Return the kernel that adds the ``splits`` parts of a C, and C, of ``out``-byte elements."""
+def split_k_sum(
+    parts: Tensor, splits: int, memory: Memory, out: int, bias: Sequence[Tensor] = (), more: float = 0.0
+) -> tuple[Kernel, Tensor]:
+    """Return the kernel that adds the ``splits`` parts of a C, and C, of ``out``-byte elements.
+
+    ``bias``: none, or a row that is added to each row of C; ``more``: cycles of an element after its sum.
+    """
     c = memory.tensor("C", parts.rows // splits, parts.cols, out)
     size = c.rows * c.cols
     grid = (-(-size // REDUCE_THREADS), 1, 1)
@@ -60,20 +72,28 @@ def split_k_sum(parts: Tensor, splits: int, memory: Memory, out: int) -> tuple[K
     reads = [Access(parts, "read", partial(of_rows, part * c.rows, parts)) for part in range(splits)]
     flat = replace(c, rows=1, cols=size)
     writes = Access(flat, "write", partial(_flat_rows, size))
-    kernel = Kernel("split_k_sum", _sum_program(size, splits, parts.item, out), grid, (parts, flat), (*reads, writes))
-    return kernel, c
+    reads += [Access(row, "read", partial(_flat_rows, row.cols, whole=True)) for row in bias]
+    biased = (bias[0].item, min(bias[0].cols, WARP)) if bias else (0, 0)
+    program = _sum_program(size, splits, (parts.item, out), biased, round(more))
+    return Kernel("split_k_sum", program, grid, (parts, flat, *bias), (*reads, writes)), c
 
 
-def _flat_rows(size: int, tbs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the elements of each TB, in a tensor seen as one row."""
+def _flat_rows(size: int, tbs: NDArray[np.int64], *, whole: bool = False) -> NDArray[np.int64]:
+    """Return the elements of each TB, in a tensor seen as one row; ``whole``: all of them."""
     zero = np.zeros_like(tbs)
+    if whole:
+        return np.stack([zero, zero + 1, zero, zero + size], 1)
     return np.stack([zero, zero + 1, tbs * REDUCE_THREADS, np.minimum((tbs + 1) * REDUCE_THREADS, size)], 1)
 
 
 @lru_cache(maxsize=256)
-def _sum_program(size: int, splits: int, item: int, out: int) -> Program:
-    """Each thread adds the parts of an element, one after another, and stores the sum."""
-    warps = REDUCE_THREADS // WARP
+def _sum_program(size: int, splits: int, items: tuple[int, int], bias: tuple[int, int], more: int) -> Program:
+    """Each thread adds the parts of an element, one after another, and stores the sum.
+
+    ``items``: bytes of an element of the parts, and of C; ``bias``: of the bias, and how many a warp loads; 0: none. All warps load the first
+    ones, which takes as long.
+    """
+    warps, (item, out) = REDUCE_THREADS // WARP, items
     last = (size - 1) % REDUCE_THREADS + 1
 
     def patterns(arg: int, item: int, base: int, width: int) -> tuple[Pattern, ...]:
@@ -97,23 +117,13 @@ def _sum_program(size: int, splits: int, item: int, out: int) -> Program:
         code.compute(int=REDUCE_INTS, control=REDUCE_INTS // 4, chain=REDUCE_INTS)
         for part in range(splits):
             code.load(0, *patterns(0, item, part * size * item, width))
+        if bias[0]:
+            code.load(0, Pattern(2, bias[0], s0=bias[0], lanes=(1 << bias[1]) - 1))
         code.wait(0)
         code.compute(fp32=splits, int=8, chain=4 * splits)
+        if more:
+            code.delay(more)
         code.store(1, *patterns(1, out, 0, width))
         code.exit()
         variants.append(tuple(code.ops))
-    return Program("split_k_sum", tuple(variants), warps, 32, 0, 2)
-
-
-def memset(tensor: Tensor) -> Kernel:
-    """Return a kernel that clears a small tensor: one warp, a store."""
-    code = Code()
-    code.compute(int=8, control=8, chain=8)
-    code.store(0, Pattern(0, 4, s0=4))
-    code.exit()
-
-    def whole(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.tile(np.array([0, 1, 0, 32], np.int64), (len(tbs), 1))
-
-    program = Program("memset", (tuple(code.ops),), 1, 16, 0, 1)
-    return Kernel("memset", program, (1, 1, 1), (tensor,), (Access(tensor, "write", whole),))
+    return Program("split_k_sum", tuple(variants), warps, 32, 0, 3 if bias[0] else 2)

@@ -13,9 +13,9 @@ results follows from the shared memory that the library's kernels ask for beside
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -25,36 +25,23 @@ from pysim.program.pipelined_code import SAME_M, SAME_N, PipelinedCode, Ring
 from pysim.program.tiles import Box, Tiles
 from pysim.program.warp_specialized import warp_specialized
 
+from .hopper_epilogue import NVJET, Cost, Epilogue, Results, store_results
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pysim.program.warp_program import Op
 
 Split = Literal["none", "m", "n"]
 Terms = tuple[int, int, int, int, int, int, int]
+Span: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64]]"
 STEP = 128  # bytes of k that a k-step takes of each row
 STAGES = 16  # at most
+STATIC_TURNS = 2  # tiles that a TB takes without a counter, at most
 FULL, EMPTY = 0, STAGES  # ring barriers: the first of full, and of empty stages
-CHUNK, CHUNK_ROWS = 128, 64  # bytes of a row of results in shared memory, and rows
 ISSUE = 7  # issue slots of a multiply: h200_wgmma.csv, 29 cycles for four
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What the code of a family of kernels costs besides its waits, cycles.
-
-    ``begin``: from a TB's start to the barrier before its first load; ``begin_cluster``: more in a cluster;
-    ``step``: a consumer warp's instructions of a k-step; ``chunk``: to convert a chunk of results and hand it
-    over, beside the traffic.
-    """
-
-    begin: int
-    begin_cluster: int
-    step: int
-    chunk: int
-
-
-NVJET = Cost(begin=850, begin_cluster=300, step=126, chunk=240)
 
 
 @dataclass(frozen=True)
@@ -62,9 +49,12 @@ class HopperGemm:
     """C[m, n] = A[m, k] B[k, n] in BLAS terms, and the kernel that computes it.
 
     ``tile``: rows in m and columns in n; ``split``: what of a tile the two consumer groups share. ``tbs``: of
-    the grid, fewer than tiles if they are taken in turn. ``split_k``: parts of k, each with a C of its own.
+    the grid, fewer than tiles if they are taken in turn. ``split_k``: parts of k, each with a C of its own;
+    ``batch``: products of as many A and B, which lie one behind another (with one part of k).
+    ``epilogue``: what is done to a result before it is stored.
     ``item``: bytes of an element of A and B; ``out``: of C. ``trans_a``: A is contiguous in k, else in m;
-    ``trans_b``: B is contiguous in n, else in k. ``pitches``: bytes from one row of A and of B in memory to
+    ``trans_b``: B is contiguous in n, else in k. ``clipped``: copies end with operands that are smaller than a
+    tile, else they ask for rows outside, too. ``pitches``: bytes from one row of A and of B in memory to
     the next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does.
     """
 
@@ -78,12 +68,15 @@ class HopperGemm:
     split: Split = "none"
     n_fast: bool = False
     split_k: int = 1
+    batch: int = 1
+    epilogue: Epilogue = "none"
     item: int = 2
     out: int = 2
     smem: int = 0
     registers: int = 168
     trans_a: bool = True
     trans_b: bool = False
+    clipped: bool = False
     pitches: tuple[int, int] = (0, 0)
 
     @property
@@ -108,13 +101,19 @@ class HopperGemm:
     @property
     def schedule(self) -> Tiles:
         """How the tiles are dealt to TBs."""
-        count = (*self.tiles, self.split_k)
-        return Tiles(count, self.steps, self.last_steps, self.cluster, self.n_fast)
+        count = (*self.tiles, self.split_k * self.batch)
+        last = self.last_steps if self.batch == 1 else 0
+        return Tiles(count, self.steps, last, self.cluster, self.n_fast)
 
     @property
     def turns(self) -> int:
         """Tiles that a TB takes, one after another, at most."""
         return self.schedule.turns(self.tbs)
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether TBs take their tiles by a counter in memory."""
+        return self.turns > STATIC_TURNS
 
     @property
     def sides(self) -> tuple[int, int]:
@@ -151,14 +150,17 @@ def _operand(gemm: HopperGemm, arg: int, rows: int, shared_by: int, along_k: boo
     """Return the box of operand ``arg`` that a TB loads of a k-step: its share of the tile's rows."""
     tile = gemm.tile[arg]
     part = max(1, tile // shared_by)
+    part = min(part, rows) if gemm.clipped else part
+    # the third number of a tile counts parts of k, or products
+    steps, plane = (gemm.steps, 0) if gemm.batch == 1 else (0, rows * gemm.k * gemm.item)
     if along_k:
-        pitch = gemm.pitches[arg] or gemm.k * gemm.item
-        row, col = {1 + arg: tile, 5 - arg: part}, {3: gemm.steps * STEP, 6: STEP}
-        return Box(arg, part, STEP, pitch, rows, gemm.k * gemm.item, _terms(row), _terms(col))
+        wide = gemm.k * gemm.item
+        row, col = {1 + arg: tile, 5 - arg: part}, {3: steps * STEP, 6: STEP}
+        return Box(arg, part, STEP, gemm.pitches[arg] or wide, rows, wide, _terms(row), _terms(col), plane)
     wide, deep = rows * gemm.item, STEP // gemm.item
     pitch = gemm.pitches[arg] or wide
-    row, col = {3: gemm.steps * deep, 6: deep}, {1 + arg: tile * gemm.item, 5 - arg: part * gemm.item}
-    return Box(arg, deep, part * gemm.item, pitch, gemm.k, wide, _terms(row), _terms(col))
+    row, col = {3: steps * deep, 6: deep}, {1 + arg: tile * gemm.item, 5 - arg: part * gemm.item}
+    return Box(arg, deep, part * gemm.item, pitch, gemm.k, wide, _terms(row), _terms(col), plane)
 
 
 def _boxes(gemm: HopperGemm) -> tuple[Box, Box, Box]:
@@ -167,7 +169,7 @@ def _boxes(gemm: HopperGemm) -> tuple[Box, Box, Box]:
     a = _operand(gemm, 0, gemm.m, cn, gemm.trans_a)
     b = _operand(gemm, 1, gemm.n, cm, not gemm.trans_b)
     wide, pitch = tm * gemm.out, gemm.m * gemm.out
-    plane = gemm.n * pitch if gemm.split_k > 1 else 0
+    plane = gemm.n * pitch if gemm.split_k * gemm.batch > 1 else 0
     return a, b, Box(2, tn, wide, pitch, gemm.n, pitch, _terms({2: tn}), _terms({1: wide}), plane)
 
 
@@ -206,6 +208,8 @@ def _producer(gemm: HopperGemm, cost: Cost) -> tuple[Op, ...]:
         code.bulk_load(full, box, to=to)
     code.advance()
     code.steps_end(step)
+    if gemm.dynamic:
+        code.delay(cost.next_tile)
     code.turn_end(tile)
     # other TBs of the cluster may still arrive at this one's barriers
     code.ring_wait(empty, emptied=True, ahead=gemm.stages - 1)
@@ -234,7 +238,7 @@ def _consumer(gemm: HopperGemm, cost: Cost, group: int, leads: bool) -> tuple[Op
     code.multiply_wait(0)
     if leads:
         code.ring_arrive(empty, to=to, behind=1)
-    _results(code, gemm, cost, group, leads)
+    store_results(code, _results(gemm, group), _boxes(gemm)[2], cost, group, leads=leads)
     if in_turn and not group:
         code.skip_tile()
     code.turn_end(tile)
@@ -244,49 +248,28 @@ def _consumer(gemm: HopperGemm, cost: Cost, group: int, leads: bool) -> tuple[Op
     return tuple(code.ops)
 
 
-def _chunks(gemm: HopperGemm, group: int) -> list[tuple[int, int, int, int]]:
-    """Return (first m, m, first n, n) of what a consumer group stores of a tile, one after another."""
-    tm, tn = gemm.tile
-    m0, m1, n0, n1 = 0, tm, 0, tn
-    if gemm.split == "m":
-        m0, m1 = group * tm // 2, (group + 1) * tm // 2
-    if gemm.split == "n":
-        n0, n1 = group * tn // 2, (group + 1) * tn // 2
-    wide = CHUNK // gemm.out
-    return [
-        (i, min(wide, m1 - i), j, min(CHUNK_ROWS, n1 - j))
-        for j in range(n0, n1, CHUNK_ROWS)
-        for i in range(m0, m1, wide)
-    ]
-
-
-def _results(code: PipelinedCode, gemm: HopperGemm, cost: Cost, group: int, leads: bool) -> None:
-    """Add the ops that convert a tile, write it to shared memory and store it, chunk by chunk."""
-    c = _boxes(gemm)[2]
-    for m, wide, n, rows in _chunks(gemm, group):
-        if leads:
-            code.wait_operands_read()  # the chunk before has left shared memory
-        code.named_barrier(1 + group, 4)
-        code.delay(cost.chunk)
-        values = max(1, wide * rows // 128)  # of a thread
-        waves = max(1, wide * rows * gemm.out // 512)  # of a warp
-        code.compute(int=max(1, values // 2 + values // 4), smem=waves, smem_ops=1, chain=0)
-        code.named_barrier(1 + group, 4)
-        if leads:
-            row, col = (n, *c.row[1:]), (m * gemm.out, *c.col[1:])
-            code.bulk_store(replace(c, rows=rows, size=wide * gemm.out, row=row, col=col))
+def _results(gemm: HopperGemm, group: int) -> Results:
+    """Return what a consumer group stores of a tile."""
+    m, n = ((0, size) for size in gemm.tile)
+    half = [(group * size // 2, (group + 1) * size // 2) for size in gemm.tile]
+    return Results(
+        half[0] if gemm.split == "m" else m, half[1] if gemm.split == "n" else n, gemm.out, gemm.epilogue
+    )
 
 
 def hopper_gemm(
     gemm: HopperGemm,
     memory: Memory,
-    operands: tuple[Tensor, Tensor] | None = None,
+    operands: Sequence[Tensor] | None = None,
     cost: Cost = NVJET,
+    counter: Tensor | None = None,
 ) -> tuple[Kernel, Tensor]:
-    """Return the kernel and its C, [split_k *] n x m (C is contiguous in m).
+    """Return the kernel and its C, [split_k * | batch *] n x m (C is contiguous in m).
 
-    ``operands``: A as m x k, or k x m, and B as n x k, or k x n, by what is contiguous; None: new tensors.
-    Raises WorkloadError for stages, clusters, grids and shared memory that no such kernel has.
+    ``operands``: A as [batch *] m x k, or k x m, and B as [batch *] n x k, or k x n, by what is contiguous,
+    and the bias of each row in m, 1 x m, if the epilogue has one; None: new tensors. ``counter``: what deals
+    tiles, if a TB takes many: each TB adds to its first element. Raises WorkloadError for
+    stages, clusters, grids, shared memory and operands that no such kernel has.
     """
     cm, cn = gemm.cluster
     size = cm * cn
@@ -297,29 +280,46 @@ def hopper_gemm(
         )
     if gemm.smem < (needed := gemm.stages * sum(gemm.tile) * STEP):
         raise WorkloadError(f"Hopper GEMM: {gemm.smem} B of shared memory, its stages take {needed} B")
+    if gemm.batch > 1 and gemm.split_k > 1:
+        raise WorkloadError(f"Hopper GEMM: {gemm.batch} products of {gemm.split_k} parts of k: one of both")
     if gemm.turns > 65535 or gemm.steps > 65535:
         raise WorkloadError(f"Hopper GEMM: {gemm.turns} tiles a TB of {gemm.steps} k-steps: at most 65535")
-    shapes = [(gemm.m, gemm.k), (gemm.n, gemm.k)]
-    along_k = gemm.trans_a, not gemm.trans_b
-    shapes = [shape if own else shape[::-1] for shape, own in zip(shapes, along_k, strict=True)]
-    if operands is None:
-        operands = memory.tensor("A", *shapes[0], gemm.item), memory.tensor("B", *shapes[1], gemm.item)
-    a, b = operands
-    c = memory.tensor("C", gemm.n * gemm.split_k, gemm.m, gemm.out)
+    operands = check_operands(gemm, memory, operands)
+    a, b = operands[:2]
+    bias = operands[2:]
+    c = memory.tensor("C", gemm.n * gemm.split_k * gemm.batch, gemm.m, gemm.out)
     idle = _begin(gemm, cost)
     idle.exit()
     row = [_producer(gemm, cost), *[tuple(idle.ops)] * 3]
     row += [_consumer(gemm, cost, group, warp == 0) for group in range(2) for warp in range(4)]
     program = warp_specialized(
-        "hopper_gemm", [tuple(row)], None, registers=gemm.registers, smem=gemm.smem, args=3
+        "hopper_gemm", [tuple(row)], None, registers=gemm.registers, smem=gemm.smem, args=3 + len(bias)
     )
-    accesses = _accesses(gemm, a, b, c)
-    return Kernel(
-        "hopper_gemm", program, (size, gemm.tbs // size, 1), (a, b, c), accesses, tiles=gemm.schedule
-    ), c
+    accesses = _accesses(gemm, a, b, c, bias)
+    if counter is not None:
+        accesses += (Access(counter, "update", _first_element),)
+    grid = (size, gemm.tbs // size, 1)
+    return Kernel("hopper_gemm", program, grid, (a, b, c, *bias), accesses, tiles=gemm.schedule), c
 
 
-def _accesses(gemm: HopperGemm, a: Tensor, b: Tensor, c: Tensor) -> tuple[Access, ...]:
+def check_operands(gemm: HopperGemm, memory: Memory, given: Sequence[Tensor] | None) -> Sequence[Tensor]:
+    """Return A, B and the bias if there is one: those given, or new ones; refuse another number of them."""
+    if given is not None:
+        if len(given) != (2 if gemm.epilogue == "none" else 3):
+            raise WorkloadError(f"Hopper GEMM: {len(given)} operands with epilogue {gemm.epilogue}")
+        return given
+    made = []
+    for name, rows, own in (("A", gemm.m, gemm.trans_a), ("B", gemm.n, not gemm.trans_b)):
+        shape = (rows, gemm.k) if own else (gemm.k, rows)
+        made.append(memory.tensor(name, gemm.batch * shape[0], shape[1], gemm.item))
+    if gemm.epilogue != "none":
+        made.append(memory.tensor("bias", 1, gemm.m, gemm.item))
+    return made
+
+
+def _accesses(
+    gemm: HopperGemm, a: Tensor, b: Tensor, c: Tensor, bias: Sequence[Tensor]
+) -> tuple[Access, ...]:
     """Return what TBs read and write, a turn at a time: a TB takes a tile in each."""
     made: list[Access] = []
     for turn in range(gemm.turns):
@@ -327,8 +327,13 @@ def _accesses(gemm: HopperGemm, a: Tensor, b: Tensor, c: Tensor) -> tuple[Access
             Access(a, "read", partial(_region, gemm, turn, "a")),
             Access(b, "read", partial(_region, gemm, turn, "b")),
             Access(c, "write", partial(_region, gemm, turn, "c")),
+            *(Access(each, "read", partial(_region, gemm, turn, "bias")) for each in bias),
         ]
     return tuple(made)
+
+
+def _first_element(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.tile(np.array([0, 1, 0, 1], np.int64), (len(tbs), 1))
 
 
 def _region(gemm: HopperGemm, turn: int, what: str, tbs: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -338,18 +343,22 @@ def _region(gemm: HopperGemm, turn: int, what: str, tbs: NDArray[np.int64]) -> N
     """
     tile, (mt, nt) = gemm.schedule.of(tbs, gemm.tbs, turn), gemm.tiles
     (tm, tn), deep = gemm.tile, gemm.steps * (STEP // gemm.item)
-    m = tile.x * tm, np.minimum((tile.x + 1) * tm, gemm.m)
-    n = tile.y * tn, np.minimum((tile.y + 1) * tn, gemm.n)
-    k = tile.z * deep, np.minimum((tile.z + 1) * deep, gemm.k)
+    none = np.zeros_like(tile.z)
+    part, plane = (tile.z, none) if gemm.batch == 1 else (none, tile.z)
+    m: Span = tile.x * tm, np.minimum((tile.x + 1) * tm, gemm.m)
+    n: Span = tile.y * tn, np.minimum((tile.y + 1) * tn, gemm.n)
+    k: Span = part * deep, np.minimum((part + 1) * deep, gemm.k)
+    there, rows, cols, high = (tile.x < mt) & (tile.y < nt), n, m, gemm.n  # of C
     if what == "a":
-        there, (rows, cols) = tile.x < mt, (m, k) if gemm.trans_a else (k, m)
+        there, high = tile.x < mt, gemm.m if gemm.trans_a else gemm.k
+        rows, cols = (m, k) if gemm.trans_a else (k, m)
     elif what == "b":
-        there, (rows, cols) = tile.y < nt, (k, n) if gemm.trans_b else (n, k)
+        there, high = tile.y < nt, gemm.k if gemm.trans_b else gemm.n
+        rows, cols = (k, n) if gemm.trans_b else (n, k)
+    elif what == "bias":
+        rows, plane = (none, none + 1), none
     else:
-        there, rows, cols = (
-            (tile.x < mt) & (tile.y < nt),
-            (n[0] + tile.z * gemm.n, n[1] + tile.z * gemm.n),
-            m,
-        )
+        plane = tile.z
     there &= tile.there
-    return np.stack([np.where(there, side, 0) for side in (*rows, *cols)], 1)
+    sides = rows[0] + plane * high, rows[1] + plane * high, *cols
+    return np.stack([np.where(there, side, 0) for side in sides], 1)

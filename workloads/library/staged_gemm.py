@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 
 Order = Literal["xmma", "cutlass"]
 Reduction = Literal["", "serial", "kernel"]
+VECTOR = 16  # bytes of shared memory that a lane fills
 LEAST_COPY = 4  # bytes of the shortest cp.async
 K_ALIGN = 16  # bytes: parts of a split k begin at multiples
 NO_TILE = 16  # kind of a TB beside those of split_k_serial
-FFMA = Cost(begin=500, copy=2, step=12, late=100, end=200)
-MMA = Cost(begin=500, copy=2, step=12, late=0, end=200)
+FFMA = Cost(begin=1500, copy=2, step=12, late=130, end=200)
+MMA = Cost(begin=1300, copy=5, step=12, late=0, end=200)
 
 
 class Place(NamedTuple):
@@ -165,9 +166,28 @@ def _copies(gemm: StagedGemm, kind: int, depth: int, step: int) -> Accesses:
     for tile, size, along_k in zip(
         _operands(gemm)[:2], (rows, cols), (gemm.trans_a, not gemm.trans_b), strict=True
     ):
-        width = copy_width(tile, gemm.copy)
         valid = (size, deep) if along_k else (deep, size)
-        made += tile_ops(tile, t.count, width, valid, step * tile.step)
+        made += _pieces(tile, gemm, valid, step * tile.step)
+    return made
+
+
+def _pieces(tile: Tile, gemm: StagedGemm, valid: tuple[int, int], base: int) -> Accesses:
+    """Return the copies of a tile of which ``valid`` rows and columns exist.
+
+    For mma a lane has 16 B of shared memory; where rows are aligned to less it copies them piece by piece, so
+    that lanes of an access are 16 B apart (CUTLASS, mma_multistage.h: kAccessesPerVector).
+    """
+    t = gemm.tile
+    width = copy_width(tile, gemm.copy)
+    if t.unit == "ffma" or width == VECTOR or tile.cols * tile.item < VECTOR:
+        return tile_ops(tile, t.count, width, valid, base)
+    made: list[tuple[Pattern, ...]] = []
+    across = VECTOR // tile.item
+    for at in range(0, across, width // tile.item):
+        # lanes whose piece exists
+        inside = valid[0], max(0, valid[1] - at)
+        ops = tile_ops(tile, t.count, VECTOR, inside, base + at * tile.item)
+        made += [tuple(replace(pattern, width=width) for pattern in op) for op in ops]
     return made
 
 

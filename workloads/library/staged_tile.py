@@ -19,8 +19,10 @@ Unit = Literal["ffma", "mma"]
 MMA_ROWS, MMA_COLS, MMA_BYTES = 16, 8, 32  # of a multiply of the tensor pipe: rows, columns, bytes of k
 FRAGMENT_ROWS, FRAGMENT_BYTES = 16, 32  # of an ldmatrix.x4
 WAVEFRONTS = 4  # of an ldmatrix.x4
-BLOCK_FFMA = 256  # FFMA of a warp that one block of the program has: longer blocks lose no accuracy
 STAGES = 6  # at most
+# Instructions that round a value to tf32 once it has left shared memory: whether it is finite, and an
+# addition (CUTLASS, numeric_conversion.h: round_half_ulp_truncate)
+ROUND = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,8 @@ class StagedTile:
 
     @property
     def groups(self) -> int:
-        """Blocks of multiplies of a k-step; the fragments of the next are loaded meanwhile."""
-        if self.unit == "ffma":
-            each = min(self.tk, max(1, BLOCK_FFMA // self.outputs))
-            return max(1, self.tk // each)
-        return max(1, self.tk * self.item // MMA_BYTES)
+        """Groups of a k-step, of which a warp loads the fragments of the next while it multiplies one's."""
+        return self.tk if self.unit == "ffma" else max(1, self.tk * self.item // MMA_BYTES)
 
     @property
     def work(self) -> Work:
@@ -98,12 +97,13 @@ class StagedTile:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Instructions of one warp: multiplies, loads from shared memory and their wavefronts."""
+    """Instructions of one warp: multiplies, loads from shared memory, their wavefronts, and ``rounds``."""
 
     fp32: int
     tensor: int
     loads: int
     wavefronts: int
+    rounds: int = 0
 
 
 def _ffma(t: StagedTile) -> Work:
@@ -121,4 +121,5 @@ def _mma(t: StagedTile) -> Work:
     rows, cols = t.warp_tile
     many = -(-rows // MMA_ROWS) * -(-cols // MMA_COLS)
     fragments = -(-rows // FRAGMENT_ROWS) + -(-cols // FRAGMENT_ROWS)
-    return Work(0, many, fragments, WAVEFRONTS * fragments)
+    values = (rows + cols) * MMA_BYTES // (t.item * WARP)  # of a thread
+    return Work(0, many, fragments, WAVEFRONTS * fragments, ROUND * values if t.item == 4 else 0)

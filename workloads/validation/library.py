@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
@@ -38,7 +38,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 key=shape,
                 kind=row.text("kernel").split("_")[3],
                 scheme="graph",
-                task=tuple(row.text(name) for name in _TOLD),
+                task=tuple(row.text(name) for name in TOLD),
                 part="warm",
                 measured_us=time,
                 measured_cycles=time * clock,
@@ -54,10 +54,10 @@ _SIZES = (
     *("m", "n", "k", "tile_m", "tile_n", "stages", "cluster_m", "cluster_n", "split_k"),
     *("grid_x", "grid_y", "grid_z", "registers_per_thread", "shared_memory_B"),
 )
-_TOLD = (*_SIZES, "dtype", "trans", "kernel", "sm_clock_mhz_median")
+TOLD = (*_SIZES, "dtype", "trans", "kernel", "sm_clock_mhz_median")
 
 
-def told_gemm(told: dict[str, str]) -> HopperGemm:
+def told_gemm(told: Mapping[str, str]) -> HopperGemm:
     """Return the GEMM of a row of the sweep, its kernel as the row names it."""
     size = {name: int(told[name]) for name in _SIZES}
     words = told["kernel"].split("_")
@@ -80,18 +80,23 @@ def told_gemm(told: dict[str, str]) -> HopperGemm:
     )
 
 
+def clocked(config: Config, told: Mapping[str, str]) -> Config:
+    """Return the configuration at the SM clock of a row."""
+    share = float(told["sm_clock_mhz_median"]) / config.number("gpu.clock")
+    return config.replaced({"gpu.clock_tensor": 1.0, "sim.clock_share": min(1.0, share)})
+
+
 def _gemm(config: Config, *values: str) -> Outcome:
     """Simulate launches back to back at the SM clock that the row was measured at."""
-    told = dict(zip(_TOLD, values, strict=True))
-    share = float(told["sm_clock_mhz_median"]) / config.number("gpu.clock")
-    config = config.replaced({"gpu.clock_tensor": 1.0, "sim.clock_share": min(1.0, share)})
+    told = dict(zip(TOLD, values, strict=True))
     kernels, _ = gemm_launches(told_gemm(told), Memory())
-    tables = tables_of(config, Job("gemm", list(kernels) * LAUNCHES), "graph")
+    tables = tables_of(clocked(config, told), Job("gemm", list(kernels) * LAUNCHES), "graph")
     ends = tables["kernels"]["complete_us"]
     return outcome_of(tables, {"warm": float(ends[-1] - ends[-1 - len(kernels)])})
 
 
-def _baselines(cases: Sequence[Case]) -> list[Baseline]:
+def rooflines(cases: Sequence[Case]) -> list[Baseline]:
+    """Return a roofline of three constants for each group."""
     if not cases:
         raise ConfigError("no case")
     return [roofline_by(cases, "roofline", lambda case: case.group)]
@@ -102,10 +107,10 @@ GEMM = Suite(
     doc="GEMMs of cuBLAS on an H200, fp16 and bf16 kernels of Hopper, as the sweep named them",
     gpu="h200",
     file="h200_library_gemm.csv",
-    columns=("id", "time_us_median", *_TOLD),
+    columns=("id", "time_us_median", *TOLD),
     cases=_cases,
     run=_gemm,
-    baselines=_baselines,
+    baselines=rooflines,
     note="the period of launches in a graph; rows of other kernels than nvjet, and of tf32 and fp32, are left"
     " out; errors are of SM cycles at the row's own clock",
 )

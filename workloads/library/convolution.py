@@ -10,7 +10,6 @@ way; where it is strided, only the taps that meet a pixel count. Backward weight
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -18,16 +17,18 @@ from typing import TYPE_CHECKING, Literal
 from pysim.errors import WorkloadError
 
 from .choice import Problem
-from .hopper_gemm import HopperGemm, hopper_gemm
+from .hopper_epilogue import NVJET
+from .hopper_gemm import HopperGemm
 from .memset import memset
 from .relayout import relayout
 from .staged_gemm import Order, Reduction, StagedGemm, staged_gemm
+from .staged_loop import Cost
 from .staged_tile import StagedTile, Unit
 from .told import Told, told_hopper, told_staged
 from .gemm_launches import gemm_launches, split_k_sum
 
 if TYPE_CHECKING:
-    from pysim.program.job import Kernel, Memory, Tensor
+    from pysim.program.job import Kernel, Memory
 
 Direction = Literal["forward", "backward_data", "backward_weights"]
 _SIZES = re.compile(r"tilesize(\d+)x(\d+)x(\d+)")
@@ -35,7 +36,12 @@ _STAGED = re.compile(r"stage(\d+)_warpsize(\d+)x(\d+)x1")
 _CUTLASS = re.compile(r"cutlass_tensorop_(f16_)?s\d+(?:fprop|dgrad|wgrad)_optimized_\w*?_(\d+)x(\d+)_(\d+)x(\d+)_")
 EPILOGUE = 4096  # bytes of shared memory beside the stages, of kernels for wgmma
 MOST_STAGES = 16
-CHANNELS = 8  # of 2 B: fewer are padded
+# Kernels that read pixels: each copy computes the place of a tap and whether it is inside of the image; wgmma's
+# fill tables first. Fitted (half `fit` of the convolutions): without, they are 2.5 us and 20 to 40 % short
+WGMMA = replace(NVJET, begin=NVJET.begin + 4000)
+FFMA_PIXELS = Cost(begin=2500, copy=14, step=30, late=130, end=200)
+MMA_PIXELS = Cost(begin=2300, copy=10, step=12, late=0, end=200)
+OTHERS = ("toNhwc", "toNchw", "init")  # launches beside the main one that have templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +100,9 @@ class Convolution:
         back = self.direction == "backward_data"
         rows, deep = (self.channels, self.filters) if back else (self.filters, self.channels)
         pixels, others = (self.inputs, self.pixels) if back else (self.pixels, self.inputs)
-        taps = -(-self.taps // self.stride) if back else self.taps
-        if back and self.taps < self.stride:
-            pixels = pixels * self.taps // self.stride  # others have no tap
-        k, held = deep * taps, deep * others * self.item  # bytes that are read
-        overlaps = taps > 1 or self.stride > 1
+        k = max(1, deep * self.taps // (self.stride if back else 1))
+        held = deep * others * self.item  # bytes that are read
+        overlaps = self.taps > 1 or self.stride > 1
         if last:
             pitch = -(-held // pixels // 16) * 16 if overlaps else 0
             trans_a = "N" if back else "T"
@@ -182,52 +186,49 @@ def _staged(told: Told, problem: Problem, pitches: tuple[int, int], item: int, l
     )
 
 
-def convolution(
-    told: Told, others: tuple[Told, ...], conv: Convolution, memory: Memory
-) -> list[Kernel]:
-    """Return the kernels of a convolution: changes of layout, the convolution, sums of parts.
+def told_convolution(
+    told: Told, others: tuple[Told, ...], conv: Convolution
+) -> HopperGemm | StagedGemm:
+    """Return the GEMM of a convolution's main kernel.
 
-    ``others``: launches beside the main one, those of :func:`relayout` by ``toNhwc`` and ``toNchw``. Raises
-    WorkloadError for kernels without template.
+    ``others``: launches beside it, those of :func:`relayout` by ``toNhwc`` and ``toNchw``. Raises WorkloadError
+    for kernels without template.
     """
-    unknown = [other.name for other in others if other.name not in ("toNhwc", "toNchw", "init")]
+    unknown = [other.name for other in others if other.name not in OTHERS]
     if unknown:
         raise WorkloadError(f"convolution: no template for kernel {unknown[0][:60]}")
-    last = _channels_last(told, others, conv)
+    last = conv.last or "nhwc" in told.name or any(other.name == "toNhwc" for other in others)
     problem, pitches = conv.gemm(last)
-    made = _main(told, conv, problem, pitches, last, memory)
-    operand, result = made[-1].args[0], made[-1].args[-1]
-    if len(made) == 1:
-        operand = made[0].args[1]
+    if told.name.startswith("nvjet"):
+        return told_hopper(told, problem)
+    if "gemm_" in told.name and "implicit" not in told.name:
+        images = told if told.summed else replace(told, grid=(*told.grid[:2], 1))  # else z is images
+        if told.name.startswith("sm90_xmma"):
+            return _hopper(images, problem, (0, 0), conv.item)
+        return told_staged(images, problem)
+    if told.name.startswith("sm90_xmma"):
+        return _hopper(told, problem, pitches, conv.item)
+    return _staged(told, problem, pitches, conv.item, last)
+
+
+def convolution(told: Told, others: tuple[Told, ...], conv: Convolution, memory: Memory) -> list[Kernel]:
+    """Return the kernels of a convolution: changes of layout, the convolution, sums of parts.
+
+    The arguments are those of :func:`told_convolution`.
+    """
+    gemm = told_convolution(told, others, conv)
+    if isinstance(gemm, HopperGemm):
+        made = list(gemm_launches(gemm, memory, cost=NVJET if told.name.startswith("nvjet") else WGMMA)[0])
+    else:
+        pixels = FFMA_PIXELS if gemm.tile.unit == "ffma" else MMA_PIXELS
+        kernel, c = staged_gemm(gemm, memory, cost=pixels if "gemm_" not in told.name or "implicit" in told.name else None)
+        made = [kernel]
+        if gemm.reduction == "kernel":
+            made.append(split_k_sum(c, gemm.split_k, memory, gemm.out)[0])
+    main = next(kernel for kernel in made if len(kernel.args) > 2)
+    operand, result = main.args[1], made[-1].args[min(2, len(made[-1].args) - 1)]
     before = [relayout(o, memory, conv.item, operand, reads=False) for o in others if o.name == "toNhwc"]
     after = [relayout(o, memory, conv.item, result, reads=True) for o in others if o.name == "toNchw"]
     if any(other.name == "init" for other in others):
         before.append(memset(replace(operand, rows=1, cols=64, item=4)))
     return [*before, *made, *after]
-
-
-def _channels_last(told: Told, others: tuple[Told, ...], conv: Convolution) -> bool:
-    """Say whether the main kernel works on channels that are contiguous."""
-    if conv.last or "nhwc" in told.name or any(other.name == "toNhwc" for other in others):
-        return True
-    return False
-
-
-def _main(
-    told: Told, conv: Convolution, problem: Problem, pitches: tuple[int, int], last: bool, memory: Memory
-) -> list[Kernel]:
-    if told.name.startswith("nvjet"):
-        return list(gemm_launches(told_hopper(told, problem), memory)[0])
-    if "gemm_" in told.name and "implicit" not in told.name and not told.summed:
-        told = replace(told, grid=(*told.grid[:2], 1))  # z is images
-    if told.name.startswith("sm90_xmma"):
-        return list(gemm_launches(_hopper(told, problem, pitches, conv.item), memory)[0])
-    if "gemm_" in told.name and "implicit" not in told.name:
-        gemm = told_staged(told, problem)
-    else:
-        gemm = _staged(told, problem, pitches, conv.item, last)
-    kernel, c = staged_gemm(gemm, memory)
-    made = [kernel]
-    if gemm.reduction == "kernel":
-        made.append(split_k_sum(c, gemm.split_k, memory, gemm.out)[0])
-    return made

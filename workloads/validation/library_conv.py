@@ -7,8 +7,8 @@ from typing import get_args
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError, WorkloadError
-from pysim.workloads.library.convolution import Convolution, Direction, convolution
-from pysim.workloads.library.told import told_of
+from pysim.workloads.library.convolution import Convolution, Direction, convolution, told_convolution
+from pysim.workloads.library.told import Told, told_of
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
@@ -29,9 +29,10 @@ def conv_of(told: Sequence[str]) -> Convolution:
     return Convolution(n, c, (h, w), k, (p, q), taps, stride, direction, dtype, layout == "nhwc")  # type: ignore[arg-type]
 
 
-def _kernels(told: Sequence[str], memory: Memory) -> Job:
+def _parts(told: Sequence[str]) -> tuple[Told, tuple[Told, ...], Convolution]:
+    """Return the main launch of a row, those beside it, and the convolution."""
     others = tuple(told_of(text) for text in told[13].split(";") if text)
-    return Job("convolution", convolution(told_of(told[12]), others, conv_of(told), memory) * CALLS)
+    return told_of(told[12]), others, conv_of(told)
 
 
 def _cases(rows: Sequence[Row]) -> list[Case]:
@@ -40,7 +41,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     for row in rows:
         told = tuple(row.text(name) for name in _TOLD)
         try:
-            _kernels(told, Memory())
+            told_convolution(*_parts(told))
         except WorkloadError:
             continue
         conv, time = conv_of(told), row.number("time_us")
@@ -70,10 +71,10 @@ def _conv(config: Config, *told: str) -> Outcome:
     """Simulate two calls, one after another, at the SM clock that the row was measured at."""
     share = float(told[-1]) / config.number("gpu.clock")
     config = config.replaced({"gpu.clock_tensor": 1.0, "sim.clock_share": min(1.0, share)})
-    job = _kernels(told, Memory())
-    tables = tables_of(config, job, "graph")
+    kernels = convolution(*_parts(told), Memory())
+    tables = tables_of(config, Job("convolution", kernels * CALLS), "graph")
     ends = tables["kernels"]["complete_us"]
-    return outcome_of(tables, {"call": float(ends[-1] - ends[len(job.kernels) // CALLS - 1])})
+    return outcome_of(tables, {"call": float(ends.max() - ends[: len(kernels)].max())})
 
 
 def _baselines(cases: Sequence[Case]) -> list[Baseline]:

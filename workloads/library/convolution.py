@@ -3,9 +3,9 @@
 With channels last, forward is C[filters, pixels] = W[filters, k] X[k, pixels], where k are channels and taps.
 What a pixel reads of the images overlaps with what its neighbours read. Here a tap is as many bytes after the
 one before as a pixel has channels, and a pixel as many after the one before as the images have bytes a pixel:
-the size and the reuse of the images are right, taps of other rows lie closer than they do. With channels first,
-k has the pitch and pixels are contiguous. Backward data multiplies with the gradients of the result in the same
-way; where it is strided, only the taps that meet a pixel count. Backward weights has pixels as k.
+the size and the reuse of the images are right, taps of other rows lie closer than they do. With channels
+first, k has the pitch and pixels are contiguous. Backward data multiplies with the gradients of the result in
+the same way; where it is strided, only the taps that meet a pixel count. Backward weights has pixels as k.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from pysim.errors import WorkloadError
 
 from .choice import Problem
+from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_epilogue import NVJET
 from .hopper_gemm import HopperGemm
 from .memset import memset
@@ -25,7 +26,6 @@ from .staged_gemm import Order, Reduction, StagedGemm, staged_gemm
 from .staged_loop import Cost
 from .staged_tile import StagedTile, Unit
 from .told import Told, told_hopper, told_staged
-from .gemm_launches import gemm_launches, split_k_sum
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory
@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 Direction = Literal["forward", "backward_data", "backward_weights"]
 _SIZES = re.compile(r"tilesize(\d+)x(\d+)x(\d+)")
 _STAGED = re.compile(r"stage(\d+)_warpsize(\d+)x(\d+)x1")
-_CUTLASS = re.compile(r"cutlass_tensorop_(f16_)?s\d+(?:fprop|dgrad|wgrad)_optimized_\w*?_(\d+)x(\d+)_(\d+)x(\d+)_")
+_CUTLASS = re.compile(
+    r"cutlass_tensorop_(f16_)?s\d+(?:fprop|dgrad|wgrad)_optimized_\w*?_(\d+)x(\d+)_(\d+)x(\d+)_"
+)
 EPILOGUE = 4096  # bytes of shared memory beside the stages, of kernels for wgmma
 MOST_STAGES = 16
-# Kernels that read pixels: each copy computes the place of a tap and whether it is inside of the image; wgmma's
-# fill tables first. Fitted (half `fit` of the convolutions): without, they are 2.5 us and 20 to 40 % short
+# Kernels that read pixels: each copy computes the place of a tap and whether it is inside of the image; those
+# for wgmma fill tables first. Fitted (half `fit`): without, they are 2.5 us (wgmma) and 20 to 40 % short
 WGMMA = replace(NVJET, begin=NVJET.begin + 4000)
 FFMA_PIXELS = Cost(begin=2500, copy=14, step=30, late=130, end=200)
 MMA_PIXELS = Cost(begin=2300, copy=10, step=12, late=0, end=200)
@@ -90,7 +92,7 @@ class Convolution:
         return float(self.item) * (self.inputs * self.channels + weights + self.pixels * self.filters)
 
     def gemm(self, last: bool) -> tuple[Problem, tuple[int, int]]:
-        """Return the GEMM with channels ``last`` or first, and the pitches (bytes) of A and B; 0: no overlap."""
+        """Return the GEMM with channels ``last`` or first, and the pitches of A and B in bytes; 0: own."""
         if self.direction == "backward_weights":
             if not last and self.taps == 1 and self.stride == 1:
                 return Problem(self.channels, self.filters, self.pixels, "T", "N", self.dtype), (0, 0)
@@ -128,7 +130,7 @@ def _tile(told: Told, swap: bool) -> tuple[int, int, int]:
 
 def _hopper(told: Told, problem: Problem, pitches: tuple[int, int], item: int) -> HopperGemm:
     """Return the GEMM of a kernel for wgmma: its stages fill the shared memory."""
-    m, n, deep = _tile(told, swap=True)
+    m, n, _ = _tile(told, swap=True)
     stages = min(MOST_STAGES, (told.smem - EPILOGUE) // ((m + n) * 128))
     groups = "warpgroupsize2x1x1" in told.name
     parts = told.grid[2]
@@ -186,13 +188,11 @@ def _staged(told: Told, problem: Problem, pitches: tuple[int, int], item: int, l
     )
 
 
-def told_convolution(
-    told: Told, others: tuple[Told, ...], conv: Convolution
-) -> HopperGemm | StagedGemm:
+def told_convolution(told: Told, others: tuple[Told, ...], conv: Convolution) -> HopperGemm | StagedGemm:
     """Return the GEMM of a convolution's main kernel.
 
-    ``others``: launches beside it, those of :func:`relayout` by ``toNhwc`` and ``toNchw``. Raises WorkloadError
-    for kernels without template.
+    ``others``: launches beside it, those of :func:`relayout` by ``toNhwc`` and ``toNchw``. Raises
+    WorkloadError for kernels without template.
     """
     unknown = [other.name for other in others if other.name not in OTHERS]
     if unknown:
@@ -221,7 +221,9 @@ def convolution(told: Told, others: tuple[Told, ...], conv: Convolution, memory:
         made = list(gemm_launches(gemm, memory, cost=NVJET if told.name.startswith("nvjet") else WGMMA)[0])
     else:
         pixels = FFMA_PIXELS if gemm.tile.unit == "ffma" else MMA_PIXELS
-        kernel, c = staged_gemm(gemm, memory, cost=pixels if "gemm_" not in told.name or "implicit" in told.name else None)
+        kernel, c = staged_gemm(
+            gemm, memory, cost=pixels if "gemm_" not in told.name or "implicit" in told.name else None
+        )
         made = [kernel]
         if gemm.reduction == "kernel":
             made.append(split_k_sum(c, gemm.split_k, memory, gemm.out)[0])

@@ -53,8 +53,8 @@ class HopperGemm:
     ``batch``: products of as many A and B, which lie one behind another (with one part of k).
     ``epilogue``: what is done to a result before it is stored.
     ``item``: bytes of an element of A and B; ``out``: of C. ``trans_a``: A is contiguous in k, else in m;
-    ``trans_b``: B is contiguous in n, else in k. ``clipped``: copies end with operands that are smaller than a
-    tile, else they ask for rows outside, too. ``pitches``: bytes from one row of A and of B in memory to
+    ``trans_b``: B is contiguous in n, else in k. ``clipped``: copies end with operands that are smaller than
+    a tile, else they ask for rows outside, too. ``pitches``: bytes from one row of A and of B in memory to
     the next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does.
     """
 

@@ -4,8 +4,8 @@ Forward: one GEMM multiplies the inputs of all steps (``input``). A step is a GE
 and a pointwise cell. Large passes transpose both weights first. Backward: a step is the gradient of the cell
 and a GEMM (``back``); after all steps come the gradient of the inputs (``input_back``) and of the weights:
 of the input (``weights``), of the state but for the first step (``weights_hidden``), of the first step
-(``weights_first``), and the sums of the biases. LSTMs of at most 1,024 units in fp16 with batches of multiples
-of 16 run all steps in one kernel (``rnn_persistent``).
+(``weights_first``), and the sums of the biases. LSTMs of at most 1,024 units in fp16 with batches of
+multiples of 16 run all steps in one kernel (``rnn_persistent``).
 
 All tensors are row-major: states [batch, H], gates [batch, G H], weights [G H, H]. Kernels are ordered by
 what they read and write, as in a captured CUDA graph: GEMMs of weights run beside each other.
@@ -31,7 +31,11 @@ GATES = {"vanilla": 1, "gru": 3, "lstm": 4}
 ITEM = {"fp32": 4, "fp16": 2}
 KEPT = {"vanilla": 0, "gru": 4, "lstm": 4}  # values of an element that forward keeps for backward
 TURNED_HIDDEN = 1536  # units from which on weights are transposed
-TURNED_BATCH = {"vanilla": 16, "gru": 32, "lstm": 64}  # batches from which on; all 82 shapes of the sweep agree
+TURNED_BATCH = {
+    "vanilla": 16,
+    "gru": 32,
+    "lstm": 64,
+}  # batches from which on; all 82 shapes of the sweep agree
 LANES = 16  # a persistent LSTM takes so many sequences at once
 PERSISTENT = 1024  # units of a persistent LSTM at most
 
@@ -64,8 +68,8 @@ class Recurrent:
             raise WorkloadError(f"rnn: {self.hidden} units, batch {self.batch}, {self.steps} steps: positive")
         if self.batch * self.hidden * self.item % ALIGN or self.hidden % 32:
             raise WorkloadError(
-                f"rnn: batch {self.batch} of {self.hidden} units: a state must be a multiple of {ALIGN} B, units"
-                " one of 32"
+                f"rnn: batch {self.batch} of {self.hidden} units: a state must be a multiple of {ALIGN} B,"
+                " units one of 32"
             )
 
     @property
@@ -93,7 +97,9 @@ class Recurrent:
     @property
     def flops(self) -> float:
         """FLOP of the GEMMs."""
-        return 4.0 * self.wide * self.hidden * self.batch * self.steps * (3 if "back" in self.direction else 1)
+        return (
+            4.0 * self.wide * self.hidden * self.batch * self.steps * (3 if "back" in self.direction else 1)
+        )
 
     def problem(self, role: str) -> Problem:
         """Return the GEMM of a role."""

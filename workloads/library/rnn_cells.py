@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.job import Access, Kernel, Mode, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 
@@ -35,8 +35,8 @@ FILL = 1024  # elements of a TB that clears a tensor: 128 threads of four elemen
 class Cost:
     """What the code costs beside its memory accesses: instructions, and cycles of those that depend.
 
-    ``begin``: instructions of a cell before its loads; ``access``: for each load and store; ``gate``: for each
-    gate. They follow from how a cell's time grows with the TBs of an SM (``rnn_kernels.csv`` of the sweep,
+    ``begin``: instructions of a cell before its loads; ``access``: for each load and store; ``gate``: of
+    a gate. They follow from how a cell's time grows with the TBs of an SM (``rnn_kernels.csv`` of the sweep,
     half ``fit``: 178, 340 and 408 a warp of vanilla, GRU and LSTM). ``wait``: cycles of a cell's chain before
     its loads, and for each gate after them, fitted to cells of one TB an SM. ``bias``: of 32 rows of a bias
     gradient, for each load of a row.
@@ -122,7 +122,13 @@ def cell_kernel(
     args = tuple(dict.fromkeys(field.tensor for field in fields))
     across = -(-hidden // THREADS)
     layout = tuple(
-        (args.index(f.tensor), f.tensor.pitch, f.tensor.item, f.row * f.tensor.pitch + f.col * f.tensor.item, f.shared)
+        (
+            args.index(f.tensor),
+            f.tensor.pitch,
+            f.tensor.item,
+            f.row * f.tensor.pitch + f.col * f.tensor.item,
+            f.shared,
+        )
         for f in fields
     )
     program = _cell_program(_Shape(layout, len(reads), hidden, gates, cost))
@@ -133,7 +139,7 @@ def cell_kernel(
 
 @lru_cache(maxsize=256)
 def _bias_program(rows: int, hidden: int, gates: int, item: int, out: int, chain: int) -> Program:
-    """A warp adds every 32nd row of 32 columns of each gate; the TB adds the sums of its warps.
+    """Return code where a warp adds every 32nd row of 32 columns of a gate, and the TB the sums of its warps.
 
     A vanilla cell's takes two rows at once, a GRU's (whose candidate has another bias) one load at a time:
     times of 32 rows in the sweep are as 0.5, 1 and 2.
@@ -187,9 +193,10 @@ def bias_gradient(name: str, dgates: Tensor, sums: Tensor, gates: int, cost: Cos
     """
     hidden = dgates.cols // gates
     program = _bias_program(dgates.rows, hidden, gates, dgates.item, sums.item, cost.bias)
+    sides: tuple[tuple[Tensor, Mode], ...] = ((dgates, "read"), (sums, "write"))
     accesses = [
         Access(tensor, mode, partial(_bias_region, tensor.rows, hidden, gate))
-        for tensor, mode in ((dgates, "read"), (sums, "write"))
+        for tensor, mode in sides
         for gate in range(gates)
     ]
     return Kernel(name, program, (hidden // BIAS_COLUMNS, 1, 1), (dgates, sums), tuple(accesses))
@@ -197,15 +204,23 @@ def bias_gradient(name: str, dgates: Tensor, sums: Tensor, gates: int, cost: Cos
 
 @lru_cache(maxsize=64)
 def _turn_program(rows: int, cols: int, item: int) -> Program:
-    """A warp reads a tile row by row into shared memory and writes it column by column."""
+    """Return code of a warp that reads a tile row by row and writes it column by column."""
     code = Code()
     code.compute(int=60, control=4, chain=60)
     for row in range(TURN):
-        code.load(0, Pattern(0, item, base=row * cols * item, bx=TURN * cols * item, by=TURN * item, s0=item), level=2)
+        code.load(
+            0,
+            Pattern(0, item, base=row * cols * item, bx=TURN * cols * item, by=TURN * item, s0=item),
+            level=2,
+        )
     code.wait(0)
     code.compute(smem=2 * TURN, smem_ops=2 * TURN, fp32=TURN, int=2 * TURN, chain=60)
     for col in range(TURN):
-        code.store(1, Pattern(1, item, base=col * rows * item, by=TURN * rows * item, bx=TURN * item, s0=item), level=2)
+        code.store(
+            1,
+            Pattern(1, item, base=col * rows * item, by=TURN * rows * item, bx=TURN * item, s0=item),
+            level=2,
+        )
     code.exit()
     return Program("transpose", (tuple(code.ops),), 1, 69, TURN * (TURN + 1) * item, 2)
 

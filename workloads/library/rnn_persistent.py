@@ -5,8 +5,8 @@ of the sweep: H / 16 TBs of 256 threads. It takes 16 sequences at a time (time i
 and the same for 256 and 512 units: it is a chain of latencies). A step loads the state of all units, which
 all TBs made, multiplies, adds the sums of its warps through shared memory, computes the cells and stores
 them. A kernel before fills the states with a value that none has, so that a TB sees when a state is there;
-here a semaphore of the step says so. Forward, a group of 16 sequences waits for the one before; backward, with
-the gates' gradients for the state, for its own step before (grids are H / 12.8 TBs, of which we make H / 16).
+here a semaphore of the step says so. Forward, a group of 16 sequences waits for the one before; backward,
+with the gates' gradients for the state, for its own step before (grids are H / 12.8 TBs, we make H / 16).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.warp_program import Affine, Code, Program, Sem
-from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
+from pysim.workloads.kernels.tiles import Tile, tile_ops
 
 from .rnn_cells import Field, cell_kernel, clear
 

@@ -70,9 +70,9 @@ class StagedGemm:
     ``copy``: bytes of a copy of A or B at most, as the kernel's name says. ``split_k``: parts of k;
     ``reduction``: a second ``kernel`` adds them (``parts``: bytes of an element of theirs), or TBs do, one
     after another (``serial``). ``out``: bytes of an element of C. ``trans_a``: A is contiguous in k, else in
-    m; ``trans_b``: B is contiguous in n, else in k. ``pitches``: bytes from one row of A and of B to the next; 0:
-    its length. Rows that begin closer overlap, as what the pixels of a convolution read does; the tensor of such
-    an operand is one row.
+    m; ``trans_b``: B is contiguous in n, else in k. ``pitches``: bytes from one row of A and of B to the
+    next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does; the
+    tensor of such an operand is one row.
     """
 
     m: int

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory, Tensor
 
 _NVJET = re.compile(r"nvjet_sm90_hsh_(\d+)x(\d+)_64x(\d+)_(\d)x(\d)_([hv])_")
-# CUTLASS's FFMA kernels copy 4 B at a time, each with an address of its own and zeros where there is no element.
-# Fitted (half `fit` of the recurrent GEMMs): 11 of them of 4 tiles come out 2 to 45 % short with the cost of `xmma`
+# CUTLASS's FFMA kernels copy 4 B at a time, each with an address of its own, and zeros where no element is.
+# Fitted to 11 recurrent GEMMs of 4 tiles (half `fit`): with the cost of `xmma` they are 11 to 47 % short
 SIMT = Cost(begin=1500, copy=16, step=50, late=0, end=1000)
 SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
 

@@ -50,6 +50,7 @@ def _program(m: int, k: int, cols: int, last: int, registers: int, smem: int) ->
         full = 0xFFFFFFFF
         lanes = [full if step < 0 else (1 << min(max(rest - WARP * w, 0), WARP)) - 1 for w in range(WARPS)]
         base, level = (0, 0) if step < 0 else (step * STEP, 2)
+
         def load(arg: int, at: int, bx: int, by: int) -> None:
             patterns = [
                 Pattern(
@@ -114,7 +115,8 @@ def row_dots(
 ) -> tuple[Kernel, Tensor]:
     """Return the kernel ``name`` of ``FEW`` for A, m x k, and B, n x k, and its C, n x m.
 
-    ``registers`` a thread and ``smem`` bytes a TB: as launched. Raises WorkloadError where m is no multiple of 8, or k of 4.
+    ``registers`` a thread and ``smem`` bytes a TB: as launched. Raises WorkloadError where m is no multiple
+    of 8, or k of 4.
     """
     m, n, k = problem.m, problem.n, problem.k
     if m % ROWS or k * ITEM % VECTOR:

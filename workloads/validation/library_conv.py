@@ -1,4 +1,4 @@
-"""Convolutions that cuDNN launched on an H200, in SM cycles, with the kernels told as the sweep names them."""
+"""Convolutions that cuDNN launched on an H200, in SM cycles, with kernels as the sweep names them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
         except WorkloadError:
             continue
         conv, time = conv_of(told), row.number("time_us")
-        key = f"{row.text('N')}x{row.text('C')}x{row.text('H')}x{row.text('W')} {row.text('K')} of {row.text('taps')}"
+        key = f"{'x'.join(row.text(name) for name in 'NCHW')} {row.text('K')} of {row.text('taps')}"
         group, benchmark = f"{conv.dtype} {row.text('layout')}", row.text("benchmark")
         made.append(
             Case(
@@ -92,6 +92,6 @@ CONV = Suite(
     cases=_cases,
     run=_conv,
     baselines=_baselines,
-    note="launches one after another; rows of Winograd, FFT, direct and CUDA-core kernels of cuDNN's own are left"
-    " out; errors are of SM cycles at the row's own clock",
+    note="calls one after another; rows of Winograd, FFT and direct kernels are left out; errors are of SM"
+    " cycles at the row's own clock",
 )

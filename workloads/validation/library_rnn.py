@@ -121,5 +121,5 @@ RNN = Suite(
     cases=_cases,
     run=_rnn,
     baselines=_baselines,
-    note="the period of a graph that holds the pass; no clock was noted, so errors are of us at the largest clock",
+    note="the period of a graph that holds the pass; no clock was noted: errors are of us",
 )

@@ -36,7 +36,7 @@ class Cost:
     """What the code costs beside its memory accesses: instructions, and cycles of those that depend.
 
     ``begin``: instructions of a cell before its loads; ``access``: for each load and store; ``gate``: of
-    a gate. They follow from how a cell's time grows with the TBs of an SM (``rnn_kernels.csv`` of the sweep,
+    a gate. They follow from how a cell's time grows with the TBs of an SM (kernel times of the sweep,
     half ``fit``: 178, 340 and 408 a warp of vanilla, GRU and LSTM). ``wait``: cycles of a cell's chain before
     its loads, and for each gate after them, fitted to cells of one TB an SM. ``bias``: of 32 rows of a bias
     gradient, for each load of a row.

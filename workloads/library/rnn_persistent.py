@@ -27,7 +27,7 @@ from .rnn_cells import Field, cell_kernel, clear
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .rnn import Recurrent
+    from .recurrent import Recurrent
 
     Table = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ GATES, MOST_BATCH = 4, 64
 class Chain:
     """Cycles of a turn that are neither loads nor multiplies: the chain of a cell.
 
-    Fitted to launches of half ``fit`` in the sweep's ``rnn_kernels.csv``. ``alone``: of the kernel that runs
+    Fitted to kernel times of the sweep, half ``fit``. ``alone``: of the kernel that runs
     backward for 16 sequences (``bp_smallB``).
     """
 

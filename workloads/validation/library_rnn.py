@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, get_args
 
 from pysim import Config, Job
 from pysim.errors import ConfigError
-from pysim.workloads.library.rnn import ITEM, Pass, Recurrent, rnn_parts
+from pysim.workloads.library.recurrent import ITEM, Pass, Recurrent
+from pysim.workloads.library.rnn import rnn_parts
 from pysim.workloads.library.told import told_of
 
 from .baselines import roofline_by

@@ -72,6 +72,7 @@ def options_of(suites):
     from pysim.cli.checks import choice
     from pysim.cli.options import SINGLE_RUN, make_parser
     from pysim.cli.script import Script
+    from pysim.workloads.validation.cases import with_choice
     from pysim.workloads.validation.suites import cases_of
 
     width = max(map(len, suites))
@@ -95,13 +96,20 @@ def options_of(suites):
     parser.add_argument("--measured", type=Path, metavar="FILE.csv", help=text)
     text = "all, or quick: a fixed selection, about three minutes on two cores (default: all)"
     parser.add_argument("--subset", type=choice("all", "quick"), default="all", metavar="NAME", help=text)
+    text = "kernels as measured (told), or as chosen by size (predicted): of suites that have the choice"
+    parser.add_argument("--choice", metavar="NAME", help=text)
     text = "simulate every case again and replace its entry in results/cache"
     parser.add_argument("--fresh", action="store_true", help=text)
     args = parser.parse_args()
     suite = suites[args.suite]
     args.gpu = args.gpu or suite.gpu
     every, left_out, args.table = cases_of(suite, args.measured)
-    script = Script.start("validate", parser, args, ("suite", "subset", "table"))
+    if suite.choices:
+        args.choice = args.choice or suite.choices[0]
+    if args.choice:
+        every = with_choice(suite, every, args.choice)
+    keys = ("suite", "subset", "table", *(("choice",) if suite.choices else ()))
+    script = Script.start("validate", parser, args, keys)
     if args.subset == "quick" and not any(case.quick for case in every):
         parser.error(f"--subset quick: none of the {len(every)} cases of this table is in it")
     return suite, every, left_out, script, args.fresh

@@ -94,7 +94,7 @@ def test_what_is_refused():
         rnn(replace(small(), kernels={"input": SMALL}))
     with pytest.raises(WorkloadError, match="no template"):
         told_launches(
-            told_of("sgemm_largek_lds64|1x1x1|40|4868"), Problem(64, 2, 64, "T", "N", "fp32"), Memory(), ()
+            told_of("sgemm_largek_lds64|2x1x1|40|4868"), Problem(64, 2, 64, "T", "N", "fp32"), Memory(), ()
         )
     with pytest.raises(WorkloadError, match="must be name"):
         told_of("gemm|1x1")

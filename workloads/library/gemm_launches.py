@@ -90,8 +90,8 @@ def _flat_rows(size: int, tbs: NDArray[np.int64], *, whole: bool = False) -> NDA
 def _sum_program(size: int, splits: int, items: tuple[int, int], bias: tuple[int, int], more: int) -> Program:
     """Each thread adds the parts of an element, one after another, and stores the sum.
 
-    ``items``: bytes of an element of the parts, and of C; ``bias``: of the bias, and how many a warp loads; 0: none. All warps load the first
-    ones, which takes as long.
+    ``items``: bytes of an element of the parts, and of C; ``bias``: of the bias, and how many a warp loads;
+    0: none. All warps load the first ones, which takes as long.
     """
     warps, (item, out) = REDUCE_THREADS // WARP, items
     last = (size - 1) % REDUCE_THREADS + 1

@@ -34,8 +34,8 @@ MAX_STEPS = 65535
 LDS_LATENCY, LDSM_LATENCY = 23, 29  # cycles, h200_micro.json and h200_steps.csv
 FFMA_LATENCY, MMA_LATENCY = 4, 25
 WIDE = 16  # bytes a lane of the widest copy
-# Cycles for which a narrow copy holds shared memory longer than the model's LSU says (:func:`_held`), fitted to
-# half `fit` of the sweep. PIECES: lanes 16 B apart, which meet in 8 banks; NARROW: each line of others
+# Cycles for which a narrow copy holds shared memory longer than the model's LSU says (:func:`_held`), fitted
+# to half `fit` of the sweep. PIECES: lanes 16 B apart, which meet in 8 banks; NARROW: each line of others
 PIECES, NARROW = 4, 2
 LINE = 128  # bytes that shared memory moves a cycle
 

@@ -11,10 +11,11 @@ from pysim.errors import WorkloadError
 from .choice import Problem
 from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_gemm import HopperGemm, Split
+from .launches import Launch, launches_of
 from .staged_gemm import StagedGemm, staged_gemm
 from .staged_kernels import staged_kernel
 from .staged_loop import Cost
-from .vector_gemm import FEW, row_dots
+from .vector_dots import ATOMIC, LARGEK_ROWS
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory, Tensor
@@ -99,9 +100,14 @@ def told_launches(
     """
     if told.name.startswith("nvjet"):
         return gemm_launches(told_hopper(told, problem), memory, operands)
-    if told.name in FEW:
-        kernel, c = row_dots(told.name, problem, memory, operands, told.registers, told.smem)
-        return (kernel,), c
+    if not told.name.startswith(("sm80_xmma", "cutlass")):
+        parts = told.grid[2]
+        if told.name.startswith(ATOMIC) and told.grid[0] != -(-problem.m // LARGEK_ROWS):
+            raise WorkloadError(
+                f"kernel {told.name[:60]}: no template for TBs that have not {LARGEK_ROWS} rows"
+            )
+        launch = Launch(told.name, told.grid, parts, "serial" if parts > 1 else "", told.registers, told.smem)
+        return launches_of(launch, problem, memory, operands)
     gemm = told_staged(told, problem)
     kernel, c = staged_gemm(gemm, memory, operands, SIMT if "_simt_" in told.name else None)
     if gemm.reduction != "kernel":

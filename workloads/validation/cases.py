@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,8 @@ class Suite:
     ``cases`` picks and reads the rows of the suite, ``run`` simulates a task and ``baselines`` fits the
     baseline models; the first is shown beside each case. Cases whose mode is ``base`` are what speedups
     (``compare`` "speedup") or savings ("saving") of the other modes of their group refer to. ``note`` says
-    what a reader of the errors must know.
+    what a reader of the errors must know. ``choices``: where kernels may be taken from, if there is a choice;
+    the last word of a task is one of them, at first the first (:func:`with_choice`).
     """
 
     name: str
@@ -94,6 +95,15 @@ class Suite:
     note: str
     base: str = ""
     compare: str = ""
+    choices: tuple[str, ...] = ()
+
+
+def with_choice(suite: Suite, cases: Sequence[Case], choice: str) -> list[Case]:
+    """Return the cases with another choice of kernels; refuse one that the suite does not have."""
+    if choice not in suite.choices:
+        known = f"choices are {', '.join(suite.choices)}" if suite.choices else "it has no choice of kernels"
+        raise ConfigError(f"suite {suite.name}: choice {choice}: {known}")
+    return [replace(case, task=(*case.task[:-1], choice)) for case in cases]
 
 
 def _digest(key: str) -> int:

@@ -1,20 +1,28 @@
-"""GEMMs that cuBLAS launched on an H200, in SM cycles, with the kernel told as the sweep names it."""
+"""GEMMs that cuBLAS launched on an H200, in SM cycles: kernels as the sweep names them, or predicted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
+from pysim.workloads.library.choice import Problem
+from pysim.workloads.library.gemm import choose_gemm
 from pysim.workloads.library.gemm_launches import gemm_launches
 from pysim.workloads.library.hopper_gemm import HopperGemm, Split
+from pysim.workloads.library.launches import Launch, Reduction, launches_of, predicted
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
+from .library_sampling import sampled
 from .table import Row
 
-FAMILY = "nvjet"  # the one with a template so far
-ITEM = {"fp16": 2, "bf16": 2}  # bytes of an element, of the types with a template so far
+FAMILY = "nvjet"
+ITEM = {"fp16": 2, "bf16": 2, "tf32": 4, "fp32": 4}  # bytes of an element
+CHOICES = TELL, PREDICT = "told", "predicted"
 LAUNCHES = 3  # back to back: the period of the last is steady
 QUICK_US, QUICK_ONE_IN = 40.0, 12
 SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
@@ -24,10 +32,8 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     made = []
     for row in rows:
         dtype, sizes = row.text("dtype"), [row.amount(name) for name in "mnk"]
-        if row.text("family") != FAMILY or dtype not in ITEM:
-            continue
         m, n, k = sizes
-        layout = row.text("trans")
+        layout, family = row.text("trans"), row.text("family")
         shape = f"{layout} {m:.0f}x{n:.0f}x{k:.0f}"
         time, clock = row.number("time_us_median"), row.number("sm_clock_mhz_median")
         made.append(
@@ -36,9 +42,9 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 group=dtype,
                 mode="warm",
                 key=shape,
-                kind=row.text("kernel").split("_")[3],
+                kind=row.text("kernel").split("_")[3] if family == FAMILY else family,
                 scheme="graph",
-                task=tuple(row.text(name) for name in TOLD),
+                task=(*(row.text(name) for name in _COLUMNS), TELL),
                 part="warm",
                 measured_us=time,
                 measured_cycles=time * clock,
@@ -55,6 +61,7 @@ _SIZES = (
     *("grid_x", "grid_y", "grid_z", "registers_per_thread", "shared_memory_B"),
 )
 TOLD = (*_SIZES, "dtype", "trans", "kernel", "sm_clock_mhz_median")
+_COLUMNS = (*TOLD, "reduction", "memory_operations")
 
 
 def told_gemm(told: Mapping[str, str]) -> HopperGemm:
@@ -86,13 +93,51 @@ def clocked(config: Config, told: Mapping[str, str]) -> Config:
     return config.replaced({"gpu.clock_tensor": 1.0, "sim.clock_share": min(1.0, share)})
 
 
+def _launch(told: Mapping[str, str], problem: Problem) -> Launch:
+    """Return the launch that a row names; parts of an ``xmma`` are added in turn where a counter is reset."""
+    grid = tuple(int(told[f"grid_{axis}"]) for axis in "xyz")
+    staged = told["kernel"].startswith(("sm80", "cutlass"))
+    split = grid[2] if staged else int(told["split_k"])
+    reduction: Reduction = "serial"
+    if told["reduction"] == "kernel" or (
+        told["kernel"].startswith("sm80") and told["memory_operations"] == "0"
+    ):
+        reduction = "kernel"
+    return Launch(
+        told["kernel"],
+        (grid[0], grid[1], grid[2]),
+        split,
+        reduction if split > 1 else "",
+        int(told["registers_per_thread"]),
+        int(told["shared_memory_B"]),
+    )
+
+
 def _gemm(config: Config, *values: str) -> Outcome:
     """Simulate launches back to back at the SM clock that the row was measured at."""
-    told = dict(zip(TOLD, values, strict=True))
-    kernels, _ = gemm_launches(told_gemm(told), Memory())
-    tables = tables_of(clocked(config, told), Job("gemm", list(kernels) * LAUNCHES), "graph")
-    ends = tables["kernels"]["complete_us"]
-    return outcome_of(tables, {"warm": float(ends[-1] - ends[-1 - len(kernels)])})
+    told = dict(zip((*_COLUMNS, "choice"), values, strict=True))
+    m, n, k = (int(told[name]) for name in "mnk")
+    problem = Problem(m, n, k, told["trans"][0], told["trans"][1], told["dtype"])
+    if told["choice"] == PREDICT:
+        chosen = choose_gemm(m, n, k, trans_a=problem.trans_a, trans_b=problem.trans_b, dtype=problem.dtype)
+        launch = predicted(chosen, problem)
+    else:
+        launch = _launch(told, problem)
+    at = clocked(config, told)
+    last: list[Mapping[str, NDArray[np.void]]] = []
+
+    def time_of(some: Problem) -> float:
+        if some is problem and told["choice"] == TELL and launch.name.startswith(FAMILY):
+            kernels, _ = gemm_launches(told_gemm(told), Memory())
+        else:
+            kernels, _ = launches_of(launch, some, Memory())
+        tables = tables_of(at, Job("gemm", list(kernels) * LAUNCHES), "graph")
+        last[:] = [tables]
+        ends = tables["kernels"]["complete_us"]
+        return float(ends[-1] - ends[-1 - len(kernels)])
+
+    time, how = sampled(launch, problem, time_of)
+    return outcome_of(last[0], {"warm": time}, " ".join(filter(None, (launch.name, how))))
 
 
 def rooflines(cases: Sequence[Case]) -> list[Baseline]:
@@ -104,13 +149,14 @@ def rooflines(cases: Sequence[Case]) -> list[Baseline]:
 
 GEMM = Suite(
     name="h200-library-gemm",
-    doc="GEMMs of cuBLAS on an H200, fp16 and bf16 kernels of Hopper, as the sweep named them",
+    doc="GEMMs of cuBLAS on an H200 in fp16, bf16, tf32 and fp32, as the sweep named them or as predicted",
     gpu="h200",
     file="h200_library_gemm.csv",
-    columns=("id", "time_us_median", *TOLD),
+    columns=("id", "time_us_median", "family", *_COLUMNS),
     cases=_cases,
     run=_gemm,
     baselines=rooflines,
-    note="the period of launches in a graph; rows of other kernels than nvjet, and of tf32 and fp32, are left"
-    " out; errors are of SM cycles at the row's own clock",
+    note="the period of launches in a graph; errors are of SM cycles at the row's own clock; long rows of"
+    " kernels for Turing and Ampere are extrapolated from few waves and k-steps (sampled)",
+    choices=CHOICES,
 )

@@ -1,0 +1,179 @@
+"""What cuBLAS launches for a GEMM on an H200, as kernels: chosen by size, or as a profiler names it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from pysim.errors import WorkloadError
+
+from .choice import GemmChoice, Problem
+from .gemm import choose_gemm
+from .gemm_launches import gemm_launches, split_k_sum
+from .hopper_gemm import STEP, HopperGemm, Split
+from .kernel_resources import resources
+from .memset import memset
+from .staged_gemm import StagedGemm, staged_gemm
+from .staged_kernels import staged_kernel
+from .tile_sum import tile_sum
+from .vector_dots import vector_dots
+from .xmma_gemm import xmma_gemm
+
+if TYPE_CHECKING:
+    from pysim.program.job import Kernel, Memory, Tensor
+
+Reduction = Literal["", "serial", "kernel"]
+Launches = tuple[tuple["Kernel", ...], "Tensor"]
+_NVJET = re.compile(r"nvjet_sm90_\w+?_(\d+)x(\d+)_64x(\d+)_(\d)x(\d)_([hv])_")
+_HALF_PARTS = re.compile(r"_b?f16_s1688gemm")  # parts of a split k are fp16 or bf16 where the name says C is
+SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
+NVJET_REST = 16384  # bytes of shared memory of an nvjet TB beside its stages, where it is not told
+SMEM = 232448  # most of a TB
+FEW_TILES = 132  # of xmma up to which a second kernel adds parts of k
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A GEMM kernel as a profiler reports it.
+
+    ``grid``: TBs in x, y, z; ``split_k``: parts of k, added as ``reduction`` says: by a ``kernel``, by TBs
+    one after another (``serial``). ``registers`` a thread, ``smem`` bytes a TB.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    split_k: int
+    reduction: Reduction
+    registers: int
+    smem: int
+
+    @property
+    def tbs(self) -> int:
+        """TBs of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+
+def gemm(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    memory: Memory,
+    trans_a: str = "N",
+    trans_b: str = "N",
+    dtype: str = "fp16",
+    operands: tuple[Tensor, Tensor] | None = None,
+) -> Launches:
+    """Return the kernels that cuBLAS launches for C[m, n] = op(A) op(B), as ``choose_gemm`` predicts, and C.
+
+    Parameters
+    ----------
+    m, n, k : int
+        Sizes in elements, BLAS terms (column-major).
+    memory : Memory
+        Where new tensors are allocated.
+    trans_a, trans_b : str
+        ``N`` or ``T``.
+    dtype : str
+        ``fp16``, ``bf16``, ``tf32`` or ``fp32``.
+    operands : tuple of Tensor, optional
+        A as m x k (``T``) or k x m (``N``), B as n x k (``N``) or k x n (``T``): rows are contiguous.
+
+    Raises
+    ------
+    WorkloadError
+        For what ``choose_gemm`` refuses, and kernels that have no template.
+    """
+    choice = choose_gemm(m, n, k, trans_a=trans_a, trans_b=trans_b, dtype=dtype)
+    problem = Problem(m, n, k, trans_a, trans_b, dtype)
+    return launches_of(predicted(choice, problem), problem, memory, operands)
+
+
+def predicted(choice: GemmChoice, problem: Problem) -> Launch:
+    """Return the launch of a choice; registers and shared memory are those of the kernel in the sweep."""
+    registers, smem = resources(choice.name, problem.item)
+    reduction: Reduction = "kernel" if choice.reduction == "kernel" else "serial" if choice.reduction else ""
+    grid = choice.grid
+    if choice.family == "sm80_xmma_gemm" and choice.split_k > 1:
+        tiles = -(-problem.m // choice.tile[1]) * -(-problem.n // choice.tile[0])  # a name says n, then m
+        reduction = "kernel" if tiles <= FEW_TILES else "serial"
+    if choice.family.startswith("sm90") and "tilesize64x" in choice.name and problem.n > 64:
+        grid = grid[0] // 2, 2, 1
+    return Launch(choice.name, grid, choice.split_k, reduction, registers, smem)
+
+
+def launches_of(
+    launch: Launch, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor] | None = None
+) -> Launches:
+    """Return the kernels of a launch, with what resets and adds its parts of k, and C, n x m.
+
+    Raises WorkloadError for a kernel that has no template.
+    """
+    if launch.name.startswith("nvjet"):
+        return gemm_launches(_nvjet(launch, problem), memory, operands)
+    if launch.name.startswith("sm90_xmma"):
+        hopper, cost = xmma_gemm(launch.name, problem, launch.grid)
+        if hopper.split_k == 1:
+            return gemm_launches(hopper, memory, operands, cost)
+        made, parts = gemm_launches(hopper, memory, operands, cost)
+        return made[:-1], parts  # TBs add the parts themselves
+    if launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass")):
+        return _staged(launch, problem, memory, operands)
+    return vector_dots(launch.name, problem, memory, operands, launch.grid, launch.registers, launch.smem)
+
+
+def _nvjet(launch: Launch, problem: Problem) -> HopperGemm:
+    found, words = _NVJET.match(launch.name), launch.name.split("_")
+    if found is None:
+        raise WorkloadError(f"library GEMM: no template for kernel {launch.name[:60]}")
+    tm, tn, stages, cm, cn = (int(found[number]) for number in range(1, 6))
+    return HopperGemm(
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        tile=(tm, tn),
+        stages=stages,
+        cluster=(cm, cn),
+        tbs=launch.tbs,
+        split_k=launch.split_k,
+        split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
+        n_fast=found[6] == "h",
+        item=problem.item,
+        out=problem.item,
+        smem=launch.smem or min(SMEM, stages * (tm + tn) * STEP + NVJET_REST),
+        registers=launch.registers,
+        trans_a=problem.trans_a == "T",
+        trans_b=problem.trans_b == "T",
+    )
+
+
+def _staged(
+    launch: Launch, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor] | None
+) -> Launches:
+    tile, order, copy = staged_kernel(launch.name, launch.registers, launch.smem)
+    half = problem.item == 2 and _HALF_PARTS.search(launch.name) is not None
+    made = StagedGemm(
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        tile=tile,
+        order=order,
+        copy=copy,
+        split_k=launch.split_k,
+        reduction=launch.reduction if launch.split_k > 1 else "",
+        parts=2 if half else 4,
+        out=problem.item,
+        trans_a=problem.trans_a == "T",
+        trans_b=problem.trans_b == "T",
+    )
+    kernel, c = staged_gemm(made, memory, operands)
+    if made.reduction == "":
+        return (kernel,), c
+    if made.reduction == "serial":
+        return (memset(memory.tensor("turns", 1, 64, 4)), kernel), c
+    if order == "xmma":
+        added, c = tile_sum(c, made.split_k, (tile.tm, tile.tn), tile.count, memory)
+    else:
+        added, c = split_k_sum(c, made.split_k, memory, problem.item)
+    return (kernel, added), replace(c)

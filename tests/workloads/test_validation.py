@@ -48,6 +48,8 @@ def test_suites_have_the_rows_that_they_say():
         "h200-deps": 1050,
         "h200-library-gemm": 2128,
         "h200-library-linear": 554,
+        "h200-library-rnn": 236,
+        "h200-library-conv": 1297,
         "cusync-mlp": 69,
         "cusync-mlp-v100": 68,
         "cusync-conv": 162,

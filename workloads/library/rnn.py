@@ -18,8 +18,8 @@ from pysim.program.job import Job, Kernel, Memory, Tensor
 
 from .recurrent import GATES, Recurrent
 from .rnn_cells import Field, bias_gradient, cell_kernel, clear, transpose
-from .rnn_persistent import persistent_back, persistent_lstm
-from .told import told_launches
+from .rnn_persistent import check_persistent, persistent_back, persistent_lstm
+from .told import check_told, told_launches
 
 KEPT = {"vanilla": 0, "gru": 4, "lstm": 4}  # values of an element that forward keeps for backward
 
@@ -122,6 +122,14 @@ def _end(t: _Tensors) -> list[Kernel]:
         made += t.gemm("weights_hidden", t.step(t.h, 1, many), t.step(t.dgates, 1, many))[0]
     made.append(bias_gradient("bias_gradient", t.dgates, t.bias, GATES[p.cell], p.cost))
     return made
+
+
+def check_pass(p: Recurrent) -> None:
+    """Raise WorkloadError for a pass with a kernel that has no template."""
+    if p.persistent:
+        check_persistent(p)
+    for role, told in p.kernels.items():
+        check_told(told, p.problem(role))
 
 
 def rnn_parts(p: Recurrent, shown: int = 0) -> dict[str, Job]:

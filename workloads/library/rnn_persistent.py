@@ -156,16 +156,21 @@ def _kernel(name: str, case: _Case, w: Tensor, values: Tensor, state: Tensor) ->
     )  # fmt: skip
 
 
-def persistent_lstm(p: Recurrent, w: Tensor, gates: Tensor, memory: Memory) -> list[Kernel]:
-    """Return the kernels of all steps forward: the fill of the states, and the LSTM.
-
-    ``gates``: [steps * batch, 4 H] of the inputs. Raises WorkloadError for units that warps cannot share.
-    """
+def check_persistent(p: Recurrent) -> None:
+    """Raise WorkloadError for units that warps cannot share, and batches that another kernel runs."""
     if p.hidden % (WARPS * 16) or p.batch % SEQUENCES or p.batch > MOST_BATCH:
         raise WorkloadError(
             f"persistent LSTM: {p.hidden} units, batch {p.batch}: a multiple of 128 and 16, 32, 48 or 64;"
             " larger batches have two kernels of another kind at once"
         )
+
+
+def persistent_lstm(p: Recurrent, w: Tensor, gates: Tensor, memory: Memory) -> list[Kernel]:
+    """Return the kernels of all steps forward: the fill of the states, and the LSTM.
+
+    ``gates``: [steps * batch, 4 H] of the inputs. Raises WorkloadError as :func:`check_persistent` does.
+    """
+    check_persistent(p)
     turns = p.steps * p.batch // SEQUENCES
     state = memory.tensor("states", (turns + 1) * SEQUENCES, p.hidden, ITEM)
     case = _Case(p.hidden, p.hidden, turns, 1, 144, 97280, CHAIN.forward)

@@ -15,7 +15,7 @@ from .launches import Launch, launches_of
 from .staged_gemm import StagedGemm, staged_gemm
 from .staged_kernels import staged_kernel
 from .staged_loop import Cost
-from .vector_dots import ATOMIC, LARGEK_ROWS
+from .vector_dots import ATOMIC, LARGEK_ROWS, WARPS
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory, Tensor
@@ -24,6 +24,7 @@ _NVJET = re.compile(r"nvjet_sm90_hsh_(\d+)x(\d+)_64x(\d+)_(\d)x(\d)_([hv])_")
 # CUTLASS's FFMA kernels copy 4 B at a time, each with an address of its own, and zeros where no element is.
 # Fitted to 11 recurrent GEMMs of 4 tiles (half `fit`): with the cost of `xmma` they are 11 to 47 % short
 SIMT = Cost(begin=1500, copy=16, step=50, late=0, end=1000)
+STAGED = ("sm80_xmma", "cutlass")
 SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
 
 
@@ -100,12 +101,9 @@ def told_launches(
     """
     if told.name.startswith("nvjet"):
         return gemm_launches(told_hopper(told, problem), memory, operands)
-    if not told.name.startswith(("sm80_xmma", "cutlass")):
+    check_told(told, problem)
+    if not told.name.startswith(STAGED):
         parts = told.grid[2]
-        if told.name.startswith(ATOMIC) and told.grid[0] != -(-problem.m // LARGEK_ROWS):
-            raise WorkloadError(
-                f"kernel {told.name[:60]}: no template for TBs that have not {LARGEK_ROWS} rows"
-            )
         launch = Launch(told.name, told.grid, parts, "serial" if parts > 1 else "", told.registers, told.smem)
         return launches_of(launch, problem, memory, operands)
     gemm = told_staged(told, problem)
@@ -114,6 +112,18 @@ def told_launches(
         return (kernel,), c
     added, c = split_k_sum(c, gemm.split_k, memory, gemm.out)
     return (kernel, added), c
+
+
+def check_told(told: Told, problem: Problem) -> None:
+    """Raise WorkloadError for a kernel that has no template."""
+    if told.name.startswith("nvjet"):
+        told_hopper(told, problem)
+    elif told.name.startswith(STAGED):
+        told_staged(told, problem)
+    elif not told.name.startswith(tuple(WARPS)):
+        raise WorkloadError(f"kernel {told.name[:60]}: no template for it")
+    elif told.name.startswith(ATOMIC) and told.grid[0] != -(-problem.m // LARGEK_ROWS):
+        raise WorkloadError(f"kernel {told.name[:60]}: no template for TBs that have not {LARGEK_ROWS} rows")
 
 
 def told_staged(told: Told, problem: Problem) -> StagedGemm:

@@ -43,6 +43,7 @@ MOST_STAGES = 16
 WGMMA = replace(NVJET, begin=NVJET.begin + 4000)
 FFMA_PIXELS = Cost(begin=2500, copy=14, step=30, late=130, end=200)
 MMA_PIXELS = Cost(begin=2300, copy=10, step=12, late=0, end=200)
+STRIDED = 9000  # cycles before the first load of a strided gradient more, fitted to the same half
 OTHERS = ("toNhwc", "toNchw", "init")  # launches beside the main one that have templates
 
 
@@ -217,13 +218,16 @@ def convolution(told: Told, others: tuple[Told, ...], conv: Convolution, memory:
     The arguments are those of :func:`told_convolution`.
     """
     gemm = told_convolution(told, others, conv)
+    reads_pixels = "gemm_" not in told.name or "implicit" in told.name
+    # a strided gradient runs the pixels of each place within the stride apart
+    more = STRIDED if conv.direction == "backward_data" and conv.stride > 1 else 0
     if isinstance(gemm, HopperGemm):
-        made = list(gemm_launches(gemm, memory, cost=NVJET if told.name.startswith("nvjet") else WGMMA)[0])
+        hopper = NVJET if told.name.startswith("nvjet") else replace(WGMMA, begin=WGMMA.begin + more)
+        made = list(gemm_launches(gemm, memory, cost=hopper)[0])
     else:
         pixels = FFMA_PIXELS if gemm.tile.unit == "ffma" else MMA_PIXELS
-        kernel, c = staged_gemm(
-            gemm, memory, cost=pixels if "gemm_" not in told.name or "implicit" in told.name else None
-        )
+        cost = replace(pixels, begin=pixels.begin + more) if reads_pixels else None
+        kernel, c = staged_gemm(gemm, memory, cost=cost)
         made = [kernel]
         if gemm.reduction == "kernel":
             made.append(split_k_sum(c, gemm.split_k, memory, gemm.out)[0])

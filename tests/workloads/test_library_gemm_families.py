@@ -16,7 +16,9 @@ SGEMM = (
     "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute"
 )
 TENSOR = "cutlass_80_tensorop_s1688gemm_64x64_32x6_tn_align4"
-XMMA = "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x128x32_warpgroupsize1x1x1_execute_segment_k_off"
+XMMA = (
+    "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x128x32_warpgroupsize1x1x1_execute_segment_k_off_kernel"
+)
 # m, n, k, layout, type, launch, measured us and MHz (h200_library_gemm.csv)
 ROWS = {
     "ffma, parts added by tiles": (

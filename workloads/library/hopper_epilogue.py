@@ -21,7 +21,8 @@ class Cost:
     ``begin``: from a TB's start to the barrier before its first load; ``begin_cluster``: more in a cluster;
     ``step``: a consumer warp's instructions of a k-step; ``chunk``: to convert a chunk of results and hand it
     over, beside the traffic; ``next_tile``: until the producer knows its next tile, where a counter in memory
-    deals them. ``bias``: until the bias of a tile is there; ``bias_each``, ``relu_each``,
+    deals them; ``before``: of a k-step, between its tiles' arrival and its first multiply, after the
+    multiplies of the step before. ``bias``: until the bias of a tile is there; ``bias_each``, ``relu_each``,
     ``gelu_each``: more of a result of a thread.
 
     A GELU takes as long with one warp as with two on a sub-core, so it waits for its own results (20 to 24
@@ -33,6 +34,7 @@ class Cost:
     step: int
     chunk: int
     next_tile: int = 0
+    before: int = 0
     bias: int = 0
     bias_each: float = 0.0
     relu_each: float = 0.0

@@ -228,6 +228,9 @@ def _consumer(gemm: HopperGemm, cost: Cost, group: int, leads: bool) -> tuple[Op
         code.skip_tile()  # the one before is the other group's
     step = code.steps_begin()
     code.ring_wait(full)
+    if cost.before:
+        code.multiply_wait(0)
+        code.delay(cost.before)
     code.multiply(cycles=cycles, count=count, latency=latency, issue=ISSUE)
     code.delay(max(1, cost.step - ISSUE * count))
     code.multiply_wait(1)

@@ -114,10 +114,10 @@ def launches_of(
         return gemm_launches(_nvjet(launch, problem), memory, operands)
     if launch.name.startswith("sm90_xmma"):
         hopper, cost = xmma_gemm(launch.name, problem, launch.grid)
-        if hopper.split_k == 1:
-            return gemm_launches(hopper, memory, operands, cost)
-        made, parts = gemm_launches(hopper, memory, operands, cost)
-        return made[:-1], parts  # TBs add the parts themselves
+        made, c = gemm_launches(hopper, memory, operands, cost)
+        # a kernel that adds parts stands in for TBs that do, but where tiles are many few parts meet
+        many = hopper.split_k > 1 and hopper.tiles[0] * hopper.tiles[1] >= hopper.tbs
+        return (made[:-1] if many else made), c
     if launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass")):
         return _staged(launch, problem, memory, operands)
     return vector_dots(launch.name, problem, memory, operands, launch.grid, launch.registers, launch.smem)

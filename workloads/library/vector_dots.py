@@ -40,7 +40,7 @@ GEMVX_WARPS = {128: 16, 164: 8, 166: 2}
 ATOMIC = "sgemm_largek"  # parts of k are added by atomic operations, to a C that a kernel has scaled before
 LARGEK_ROWS, LARGEK_TBS = 64, 528  # rows of a TB; TBs that parts of k make at least, where no grid is told
 VECTOR = 16  # bytes a lane loads at most
-# Loads of A that a thread waits for at once, of gemv2T and of several columns (others: of a step), and
+# Loads of A that a thread waits for at once, of gemv2T and gemmSN_NN, and of gemmSN_TN (others: of a step);
 # wavefronts of what it needs of a column of B from shared memory for each, where there are several columns:
 # fitted to half `fit` of gemmSN_TN and gemv2T (rows above 25 us; 4,900 cycles of a step of 20 warps, k 1536)
 TOGETHER, B_WAVES = (2, 1), 5
@@ -117,7 +117,8 @@ def vector_dots(
     chunk = -(-p.k // (parts * step)) * step if parts > 1 else p.k
     rows, cols = _power(-(-many // gx)), -(-columns // gy)
     atomic = name.startswith(ATOMIC)
-    together = TOGETHER[1] if cols > 1 else TOGETHER[0] if name.startswith("gemv2T") else 0
+    several = TOGETHER[1] if along else TOGETHER[0]
+    together = several if cols > 1 else TOGETHER[0] if name.startswith("gemv2T") else 0
     shape = _Shape(many, columns, p.k, rows, cols, chunk, along, other, item, warps, atomic, together)
     planes = 1 if atomic else shape.grid[2]
     out = 4 if planes > 1 else item

@@ -28,18 +28,17 @@ SEGMENTS = "segment_k_on"  # in the name: TBs take runs of k-steps across tiles
 MOST_PARTS = 4
 # From a TB's start to its first load: fitted to half `fit` (rows up to 80 us); the rest is as nvjet has it
 BEGIN = 3000
-STEP_CYCLES = 126
-# More of a k-step where A is contiguous in m: wgmma reads tf32 along k alone, so it goes through registers.
-# Fitted to half `fit` (512 x 3000 x 2816)
-TRANSPOSED = 100
-CHUNK = 240
+STEP_CYCLES, CHUNK = 126, 240
+# Cycles of a k-step for each column of a group's tile where A is contiguous in m: wgmma reads tf32 along k
+# alone, so an operand is turned before it is multiplied. Fitted to half `fit` (512 x 3000 x 2816, 512 x 1500
+# x 2560)
+TURN = 0.6
 
 
 def xmma_gemm(name: str, problem: Problem, grid: tuple[int, int, int]) -> tuple[HopperGemm, Cost]:
     """Return the GEMM of a kernel ``name`` and what its code costs; refuse other kernels.
 
-    Where TBs take runs of k-steps across tiles, K is split into the parts that fill waves best; what adds
-    them is not modelled.
+    Where TBs take runs of k-steps across tiles, K is split into the parts that fill waves best.
     """
     found = _NAME.match(name)
     if found is None:
@@ -64,8 +63,10 @@ def xmma_gemm(name: str, problem: Problem, grid: tuple[int, int, int]) -> tuple[
         trans_b=problem.trans_b == "T",
         clipped=True,
     )
-    step = STEP_CYCLES + (0 if gemm.trans_a or item == 2 else TRANSPOSED)
-    return gemm, Cost(begin=BEGIN, begin_cluster=300, step=step, chunk=CHUNK, next_tile=900)
+    columns = tn // 2 if gemm.split == "n" else tn
+    turn = 0 if gemm.trans_a or item == 2 else round(TURN * columns)
+    cost = Cost(BEGIN, begin_cluster=300, step=STEP_CYCLES, chunk=CHUNK, next_tile=900, before=turn)
+    return gemm, cost
 
 
 def _parts(tiles: int, tbs: int) -> int:

@@ -146,7 +146,7 @@ def rnn_parts(p: Recurrent, shown: int = 0) -> dict[str, Job]:
         parts["forward"] = [each for number in range(many) for each in _forward(t, number)]
     if p.direction == "forward_backward":
         if p.persistent:
-            parts["backward"], t.dgates = persistent_back(p, t.w["hh"], t.dy, t.memory)
+            parts["backward"], t.dgates = persistent_back(p, t.w["hh"], t.input_gates, t.dy, t.memory)
         else:
             last = p.steps - 1
             parts["backward"] = [each for number in range(many) for each in _backward(t, last - number)]

@@ -58,6 +58,7 @@ class _Case:
     """``wide``: columns of the state that a step multiplies: H forward, 4 H backward.
 
     ``turns``: groups of sequences times steps; each needs the state that the one ``lag`` turns before made.
+    ``keeps``: the gates are stored where the inputs were, for the pass backward.
     """
 
     hidden: int
@@ -67,6 +68,7 @@ class _Case:
     registers: int
     smem: int
     chain: int
+    keeps: bool = False
 
 
 @lru_cache(maxsize=64)
@@ -112,6 +114,11 @@ def _program(case: _Case) -> Program:
             base = (number + case.lag) * out.step + part * pitch
             for patterns in tile_ops(out, WARPS, ITEM, (SEQUENCES, UNITS), base):
                 code.store(2, *patterns, level=level)
+        if case.keeps:
+            for gate in range(GATES):
+                base = gate * pitch + number * inputs.step
+                for patterns in tile_ops(inputs, WARPS, ITEM, (SEQUENCES, UNITS), base):
+                    code.store(2, *patterns, level=level)
         code.mark_tb_signal(Sem(row=Affine(base=number, step=1), stride=LINE), level=level)
 
     for number in range(min(case.lag, case.turns)):
@@ -143,6 +150,10 @@ def _kernel(name: str, case: _Case, w: Tensor, values: Tensor, state: Tensor) ->
     accesses += [
         Access(values, "read", partial(_columns, (0, rows), gate * hidden, 0)) for gate in range(GATES)
     ]
+    if case.keeps:
+        accesses += [
+            Access(values, "write", partial(_columns, (0, rows), gate * hidden, 0)) for gate in range(GATES)
+        ]
     accesses.append(Access(state, "read", partial(_columns, (0, rows), 0, case.wide)))
     accesses += [
         Access(state, "write", partial(_columns, (first, rows + first), part * hidden, 0))
@@ -173,20 +184,21 @@ def persistent_lstm(p: Recurrent, w: Tensor, gates: Tensor, memory: Memory) -> l
     check_persistent(p)
     turns = p.steps * p.batch // SEQUENCES
     state = memory.tensor("states", (turns + 1) * SEQUENCES, p.hidden, ITEM)
-    case = _Case(p.hidden, p.hidden, turns, 1, 144, 97280, CHAIN.forward)
+    case = _Case(p.hidden, p.hidden, turns, 1, 144, 97280, CHAIN.forward, p.direction != "forward_inference")
     return [clear("clear_states", state), _kernel("persistent_lstm", case, w, gates, state)]
 
 
-def persistent_back(p: Recurrent, w: Tensor, dy: Tensor, memory: Memory) -> tuple[list[Kernel], Tensor]:
+def persistent_back(
+    p: Recurrent, w: Tensor, gates: Tensor, dy: Tensor, memory: Memory
+) -> tuple[list[Kernel], Tensor]:
     """Return the kernels of all steps backward, and the gradients of the gates, [steps * batch, 4 H]."""
     lag, wide = p.batch // SEQUENCES, GATES * p.hidden
     turns = p.steps * lag
     state = memory.tensor("dgates", (turns + lag) * SEQUENCES, wide, ITEM)
-    kept = memory.tensor("reserve", turns * SEQUENCES, wide, ITEM)
     first = memory.tensor("dhy", p.batch, p.hidden, ITEM)
     init = cell_kernel("rnn_copy", [Field(dy)], [Field(first)], (p.batch, p.hidden), 1, p.cost)
     case = _Case(p.hidden, wide, turns, lag, 110, 77824, CHAIN.backward if lag > 1 else CHAIN.alone)
-    kernels = [clear("clear_dgates", state), init, _kernel("persistent_lstm_back", case, w, kept, state)]
+    kernels = [clear("clear_dgates", state), init, _kernel("persistent_lstm_back", case, w, gates, state)]
     last = cell_kernel("rnn_copy", [Field(first)], [Field(first)], (p.batch, p.hidden), 1, p.cost)
     done = Tensor("dgates", turns * SEQUENCES, wide, ITEM, state.address + lag * SEQUENCES * wide * ITEM)
     return [*kernels, last], done

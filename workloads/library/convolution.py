@@ -134,7 +134,9 @@ def _hopper(told: Told, problem: Problem, pitches: tuple[int, int], item: int) -
     m, n, _ = _tile(told, swap=True)
     stages = min(MOST_STAGES, (told.smem - EPILOGUE) // ((m + n) * 128))
     groups = "warpgroupsize2x1x1" in told.name
-    parts = told.grid[2]
+    # where there are fewer tiles than TBs, these take runs of k-steps (``segment_k_on``)
+    tiles = -(-problem.m // m) * -(-problem.n // n)
+    parts = max(1, told.tbs // tiles)
     return HopperGemm(
         m=problem.m,
         n=problem.n,
@@ -151,6 +153,7 @@ def _hopper(told: Told, problem: Problem, pitches: tuple[int, int], item: int) -
         registers=told.registers,
         trans_a=problem.trans_a == "T",
         trans_b=problem.trans_b == "T",
+        clipped=True,
         pitches=pitches,
     )
 
@@ -224,6 +227,8 @@ def convolution(told: Told, others: tuple[Told, ...], conv: Convolution, memory:
     if isinstance(gemm, HopperGemm):
         hopper = NVJET if told.name.startswith("nvjet") else replace(WGMMA, begin=WGMMA.begin + more)
         made = list(gemm_launches(gemm, memory, cost=hopper)[0])
+        if gemm.split_k > 1 and not told.name.startswith("nvjet"):
+            made.pop()  # TBs add the parts themselves
     else:
         pixels = FFMA_PIXELS if gemm.tile.unit == "ffma" else MMA_PIXELS
         cost = replace(pixels, begin=pixels.begin + more) if reads_pixels else None

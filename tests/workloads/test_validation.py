@@ -48,6 +48,8 @@ def test_suites_have_the_rows_that_they_say():
         "h200-deps": 1050,
         "h200-library-gemm": 2128,
         "h200-library-linear": 554,
+        "h200-library-rnn": 236,
+        "h200-library-conv": 1297,
         "h200-library-pointwise": 566,
         "h200-torch": 10,
         "cusync-mlp": 69,

@@ -54,7 +54,8 @@ class HopperGemm:
     ``epilogue``: what is done to a result before it is stored.
     ``item``: bytes of an element of A and B; ``out``: of C. ``trans_a``: A is contiguous in k, else in m;
     ``trans_b``: B is contiguous in n, else in k. ``clipped``: copies end with operands that are smaller than
-    a tile, else they ask for rows outside, too.
+    a tile, else they ask for rows outside, too. ``pitches``: bytes from one row of A and of B in memory to
+    the next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does.
     """
 
     m: int
@@ -76,6 +77,7 @@ class HopperGemm:
     trans_a: bool = True
     trans_b: bool = False
     clipped: bool = False
+    pitches: tuple[int, int] = (0, 0)
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -152,12 +154,13 @@ def _operand(gemm: HopperGemm, arg: int, rows: int, shared_by: int, along_k: boo
     # the third number of a tile counts parts of k, or products
     steps, plane = (gemm.steps, 0) if gemm.batch == 1 else (0, rows * gemm.k * gemm.item)
     if along_k:
-        pitch = gemm.k * gemm.item
+        wide = gemm.k * gemm.item
         row, col = {1 + arg: tile, 5 - arg: part}, {3: steps * STEP, 6: STEP}
-        return Box(arg, part, STEP, pitch, rows, pitch, _terms(row), _terms(col), plane)
-    pitch, deep = rows * gemm.item, STEP // gemm.item
+        return Box(arg, part, STEP, gemm.pitches[arg] or wide, rows, wide, _terms(row), _terms(col), plane)
+    wide, deep = rows * gemm.item, STEP // gemm.item
+    pitch = gemm.pitches[arg] or wide
     row, col = {3: steps * deep, 6: deep}, {1 + arg: tile * gemm.item, 5 - arg: part * gemm.item}
-    return Box(arg, deep, part * gemm.item, pitch, gemm.k, pitch, _terms(row), _terms(col), plane)
+    return Box(arg, deep, part * gemm.item, pitch, gemm.k, wide, _terms(row), _terms(col), plane)
 
 
 def _boxes(gemm: HopperGemm) -> tuple[Box, Box, Box]:

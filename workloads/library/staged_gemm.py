@@ -70,7 +70,9 @@ class StagedGemm:
     ``copy``: bytes of a copy of A or B at most, as the kernel's name says. ``split_k``: parts of k;
     ``reduction``: a second ``kernel`` adds them (``parts``: bytes of an element of theirs), or TBs do, one
     after another (``serial``). ``out``: bytes of an element of C. ``trans_a``: A is contiguous in k, else in
-    m; ``trans_b``: B is contiguous in n, else in k.
+    m; ``trans_b``: B is contiguous in n, else in k. ``pitches``: bytes from one row of A and of B to the
+    next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does; the
+    tensor of such an operand is one row.
     """
 
     m: int
@@ -85,6 +87,7 @@ class StagedGemm:
     out: int = 4
     trans_a: bool = True
     trans_b: bool = False
+    pitches: tuple[int, int] = (0, 0)
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -140,7 +143,7 @@ def _operands(gemm: StagedGemm) -> tuple[Tile, Tile, Tile]:
     _, place = gemm.layout
     made = []
     for arg, rows, size, along_k in ((0, t.tm, gemm.m, gemm.trans_a), (1, t.tn, gemm.n, not gemm.trans_b)):
-        pitch = (gemm.k if along_k else size) * item
+        pitch = gemm.pitches[arg] or (gemm.k if along_k else size) * item
         if along_k:
             tile, by, deep = Tile(arg, pitch, item, rows, t.tk, step=t.tk * item), rows * pitch, item
         else:
@@ -243,6 +246,10 @@ def staged_gemm(
     shapes = [(gemm.m, gemm.k), (gemm.n, gemm.k)]
     along_k = gemm.trans_a, not gemm.trans_b
     shapes = [shape if own else shape[::-1] for shape, own in zip(shapes, along_k, strict=True)]
+    for arg, pitch in enumerate(gemm.pitches):
+        if pitch:
+            rows, cols = shapes[arg]
+            shapes[arg] = 1, (rows - 1) * pitch // t.item + cols
     if operands is None:
         operands = memory.tensor("A", *shapes[0], t.item), memory.tensor("B", *shapes[1], t.item)
     a, b = operands
@@ -277,4 +284,8 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
     else:
         plane = part * gemm.n if gemm.reduction == "kernel" else 0
         rows, cols = (n[0] + plane, n[1] + plane), m
+    pitch = 0 if what == "c" else gemm.pitches[what == "b"] // t.item
+    if pitch:  # of a tensor of one row
+        first, last = rows[0] * pitch + cols[0], (rows[1] - 1) * pitch + cols[1]
+        rows, cols = (0 * first, 0 * first + 1), (first, np.maximum(first, last))
     return np.stack([np.where(there, side, 0) for side in (*rows, *cols)], 1)

@@ -208,7 +208,7 @@ def epilogue(
 
     ``kind``: which part of a split K a TB is (``split_k_serial``).
     """
-    rounds = max(1, min(len(stores), tile.outputs // 8))
+    rounds = max(1, min(len(stores), tile.outputs // 4))
     each = -(-tile.outputs // rounds)
     waves = max(1, each * 4 * WARP // LINE)
     parts = [list(stores[len(stores) * i // rounds : len(stores) * (i + 1) // rounds]) for i in range(rounds)]

@@ -8,7 +8,17 @@ from pathlib import Path
 
 from pysim.errors import ConfigError
 
-from . import cusync, deepbench, h200, library, library_linear, pointwise, torch_sequences
+from . import (
+    cusync,
+    deepbench,
+    h200,
+    library,
+    library_conv,
+    library_linear,
+    library_rnn,
+    pointwise,
+    torch_sequences,
+)
 from .cases import Case, Suite
 from .table import packaged, rows_of, text_of
 
@@ -26,6 +36,8 @@ SUITES: dict[str, Suite] = {
         library_linear.LINEAR,
         pointwise.POINTWISE,
         torch_sequences.SEQUENCES,
+        library_rnn.RNN,
+        library_conv.CONV,
     )
 }
 

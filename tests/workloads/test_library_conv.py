@@ -1,0 +1,73 @@
+"""Convolutions of cuDNN as GEMMs: their work, what they read of the images, what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from pysim import Job, Memory, simulate
+from pysim.errors import WorkloadError
+from pysim.machine.system import resolve
+from pysim.workloads.library.convolution import Convolution, convolution, told_convolution
+from pysim.workloads.library.told import told_of
+from pysim.workloads.validation.library_conv import CONV
+from pysim.workloads.validation.table import packaged, rows_of
+
+THREE = Convolution(2, 64, (14, 14), 128, (14, 14), 9, 1, "forward", "fp16", last=True)
+WGMMA = told_of(
+    "sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize64x64x64_warpgroupsize1x1x1_g1"
+    "_execute_segment_k_off|14x1x1|168|231424"
+)
+MMA = told_of("cutlass_tensorop_f16_s16816fprop_optimized_f16_64x64_64x5_nhwc_align8|14x1x1|118|81920")
+FFMA = told_of(
+    "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nchwkcrs_nchw_tilesize32x32x8_stage3_warpsize1x2x1_g1"
+    "_ffma_aligna4_alignc4|4x13x1|92|6528"
+)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward_data", "backward_weights"])
+def test_work_is_that_of_the_convolution(direction):
+    conv = replace(THREE, direction=direction)
+    problem, _ = conv.gemm(last=True)
+    assert 2.0 * problem.m * problem.n * problem.k == conv.flops
+
+
+def test_pixels_overlap():
+    problem, (_, pitch) = THREE.gemm(last=True)
+    assert problem.k == 9 * 64
+    assert pitch == 64 * 2  # a pixel after the one before: its channels
+    strided = replace(THREE, size=(28, 28), stride=4)
+    assert strided.gemm(last=True)[1][1] == 4 * 64 * 2
+    assert replace(THREE, taps=1).gemm(last=True)[1] == (0, 0)
+    assert replace(THREE, last=False, dtype="fp32").gemm(last=False)[1][0] == 392 * 4 // 9 // 4 * 4
+
+
+@pytest.mark.parametrize("told", [WGMMA, MMA, FFMA])
+def test_images_come_from_memory_once(told):
+    conv = THREE if told is not FFMA else replace(THREE, dtype="fp32", last=False)
+    job = Job("conv", convolution(told, (), conv, Memory()))
+    dram = int(simulate("h200", job, "graph").tables()["runs"]["dram_bytes"][0])
+    assert dram < 1.5 * conv.nbytes  # an unfolded image would be nine times as large
+
+
+def test_layouts_change_before_and_after():
+    others = (told_of("toNhwc|7x2x2|32|2112"), told_of("toNchw|7x4x2|36|2112"))
+    kernels = convolution(MMA, others, THREE, Memory())
+    assert [kernel.name for kernel in kernels][::2] == ["toNhwc", "toNchw"]
+    table = simulate("h200", Job("conv", kernels), "graph", tables="kernels").tables()["kernels"]
+    assert all(table["ready_us"][1:] >= table["complete_us"][:-1])
+
+
+def test_what_is_refused():
+    with pytest.raises(WorkloadError, match="no template for kernel fft2d"):
+        told_convolution(MMA, (told_of("fft2d_r2c_32x32|1x1x1|32|0"),), THREE)
+    with pytest.raises(WorkloadError, match="no template for kernel implicit_convolve_sgemm"):
+        told_convolution(told_of("implicit_convolve_sgemm|1x1x1|92|2304"), (), THREE)
+    with pytest.raises(WorkloadError, match="channels first"):
+        told_convolution(FFMA, (), replace(THREE, direction="backward_weights", last=False, dtype="fp32"))
+
+
+def test_a_measured_convolution():
+    rows = rows_of(CONV.file, packaged(CONV.file), CONV.columns)
+    case = next(c for c in CONV.cases(rows) if c.case.startswith("14.0:fp16 nhwc forward"))
+    outcome = CONV.run(resolve("h200"), *case.task)
+    assert 0.8 < outcome.cycles["call"] / case.measured_cycles < 1.2

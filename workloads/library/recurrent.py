@@ -1,0 +1,104 @@
+"""What a recurrent pass is: its cell, sizes and direction, the GEMMs in it, and which kernels it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pysim.errors import WorkloadError
+from pysim.program.job import ALIGN
+
+from .choice import Problem
+from .rnn_cells import CELL, Cost
+from .told import Told
+
+Pass = Literal["forward_inference", "forward_training", "forward_backward"]
+PASSES = ("forward_inference", "forward_training", "forward_backward")
+GATES = {"vanilla": 1, "gru": 3, "lstm": 4}
+ITEM = {"fp32": 4, "fp16": 2}
+TURNED_HIDDEN = 1536  # units from which on weights are transposed
+TURNED_BATCH = {
+    "vanilla": 16,
+    "gru": 32,
+    "lstm": 64,
+}  # batches from which on; all 82 shapes of the sweep agree
+LANES = 16  # a persistent LSTM takes so many sequences at once
+PERSISTENT = 1024  # units of a persistent LSTM at most
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """A pass: ``cell`` of ``hidden`` units, ``batch`` sequences of ``steps``, and the kernels of its GEMMs.
+
+    ``kernels``: by role, as the module's docstring names them. Raises WorkloadError for sizes that are not
+    positive, unknown names, and states whose steps do not begin at multiples of 256 B.
+    """
+
+    cell: str
+    hidden: int
+    batch: int
+    steps: int
+    dtype: str
+    direction: Pass
+    kernels: Mapping[str, Told] = field(default_factory=dict)
+    cost: Cost = CELL
+
+    def __post_init__(self) -> None:
+        """Refuse what is no recurrent pass."""
+        if self.cell not in GATES or self.dtype not in ITEM or self.direction not in PASSES:
+            raise WorkloadError(
+                f"rnn: {self.cell}, {self.dtype}, {self.direction}: cells are {', '.join(GATES)}, types"
+                f" {', '.join(ITEM)}, passes {', '.join(PASSES)}"
+            )
+        if min(self.hidden, self.batch, self.steps) < 1:
+            raise WorkloadError(f"rnn: {self.hidden} units, batch {self.batch}, {self.steps} steps: positive")
+        if self.batch * self.hidden * self.item % ALIGN or self.hidden % 32:
+            raise WorkloadError(
+                f"rnn: batch {self.batch} of {self.hidden} units: a state must be a multiple of {ALIGN} B,"
+                " units one of 32"
+            )
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return ITEM[self.dtype]
+
+    @property
+    def wide(self) -> int:
+        """Gates times units."""
+        return GATES[self.cell] * self.hidden
+
+    @property
+    def turned(self) -> bool:
+        """Whether the weights are transposed first."""
+        large = self.hidden >= TURNED_HIDDEN and self.batch >= TURNED_BATCH[self.cell]
+        return large and self.direction != "forward_inference"
+
+    @property
+    def persistent(self) -> bool:
+        """Whether one kernel runs all steps."""
+        small = self.dtype == "fp16" and self.cell == "lstm" and self.hidden <= PERSISTENT
+        return small and self.batch % LANES == 0
+
+    @property
+    def flops(self) -> float:
+        """FLOP of the GEMMs."""
+        return (
+            4.0 * self.wide * self.hidden * self.batch * self.steps * (3 if "back" in self.direction else 1)
+        )
+
+    def problem(self, role: str) -> Problem:
+        """Return the GEMM of a role."""
+        wide, hidden, rows = self.wide, self.hidden, self.batch * self.steps
+        forward = "N" if self.turned else "T"
+        sizes = {
+            "input": (wide, rows, hidden, forward, "N"),
+            "hidden": (wide, self.batch, hidden, forward, "N"),
+            "back": (hidden, self.batch, wide, "N", "N"),
+            "input_back": (hidden, rows, wide, "N", "N"),
+            "weights": (hidden, wide, rows, "N", "T"),
+            "weights_hidden": (hidden, wide, max(1, rows - self.batch), "N", "T"),
+            "weights_first": (hidden, wide, self.batch, "N", "T"),
+        }
+        return Problem(*sizes[role], self.dtype)

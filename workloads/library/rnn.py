@@ -1,0 +1,160 @@
+"""A recurrent pass as cuDNN runs it on an H200: one layer, one direction, kernels as a profiler names them.
+
+Forward: one GEMM multiplies the inputs of all steps (``input``). A step is a GEMM of the state (``hidden``)
+and a pointwise cell. Large passes transpose both weights first. Backward: a step is the gradient of the cell
+and a GEMM (``back``); after all steps come the gradient of the inputs (``input_back``) and of the weights:
+of the input (``weights``), of the state but for the first step (``weights_hidden``), of the first step
+(``weights_first``), and the sums of the biases. LSTMs of at most 1,024 units in fp16 with batches of
+multiples of 16 run all steps in one kernel (``rnn_persistent``).
+
+All tensors are row-major: states [batch, H], gates [batch, G H], weights [G H, H]. Kernels are ordered by
+what they read and write, as in a captured CUDA graph: GEMMs of weights run beside each other.
+"""
+
+from __future__ import annotations
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Kernel, Memory, Tensor
+
+from .recurrent import GATES, Recurrent
+from .rnn_cells import Field, bias_gradient, cell_kernel, clear, transpose
+from .rnn_persistent import check_persistent, persistent_back, persistent_lstm
+from .told import check_told, told_launches
+
+KEPT = {"vanilla": 0, "gru": 4, "lstm": 4}  # values of an element that forward keeps for backward
+
+
+class _Tensors:
+    """The memory of a pass. What has a row for each step is one tensor, of which :meth:`step` is a part."""
+
+    def __init__(self, p: Recurrent) -> None:
+        memory, batch, hidden, item = Memory(), p.batch, p.hidden, p.item
+        self.memory, self.p = memory, p
+        self.w = {side: memory.tensor(f"w_{side}", p.wide, hidden, item) for side in ("ih", "hh")}
+        self.w_turned = {side: memory.tensor(f"wt_{side}", hidden, p.wide, item) for side in ("ih", "hh")}
+        self.bias = memory.tensor("bias", 1, 2 * p.wide, item)
+        self.x = memory.tensor("x", batch * p.steps, hidden, item)
+        self.h = memory.tensor("h", batch * (p.steps + 1), hidden, item)  # the first state, then all
+        self.c = memory.tensor("c", batch * (p.steps + 1), hidden, item)
+        self.reserve = memory.tensor("reserve", batch * p.steps, p.wide + hidden, item)
+        self.dy = memory.tensor("dy", batch * p.steps, hidden, item)
+        self.dh = memory.tensor("dh", batch, hidden, item)
+        self.dc = memory.tensor("dc", batch, hidden, item)
+        self.dgates = memory.tensor("dgates", batch * p.steps, p.wide, item)
+        self.dw = memory.tensor("dw", 1, 2 * p.wide * hidden, item)
+        self.input_gates = memory.tensor("gates", batch * p.steps, p.wide, item)
+
+    def step(self, whole: Tensor, number: int, many: int = 1) -> Tensor:
+        """Return the rows of ``many`` steps of a tensor."""
+        rows = self.p.batch
+        address = whole.address + number * rows * whole.pitch
+        return Tensor(f"{whole.name}[{number}]", many * rows, whole.cols, whole.item, address)
+
+    def gemm(self, role: str, a: Tensor, b: Tensor) -> tuple[tuple[Kernel, ...], Tensor]:
+        """Return the kernels of a role's GEMM, and its result."""
+        if role not in self.p.kernels:
+            raise WorkloadError(f"rnn: no kernel is told for {role}")
+        return told_launches(self.p.kernels[role], self.p.problem(role), self.memory, (a, b))
+
+
+def _weights(t: _Tensors, side: str) -> Tensor:
+    return (t.w_turned if t.p.turned else t.w)[side]
+
+
+def _begin(t: _Tensors) -> list[Kernel]:
+    """Return what runs before the first step: cleared states, transposed weights, the GEMM of all inputs."""
+    p = t.p
+    made = [clear("clear_h", t.step(t.h, 0))]
+    if p.cell == "lstm":
+        made.append(clear("clear_c", t.step(t.c, 0)))
+    if p.turned:
+        made += [transpose(f"transpose_{side}", t.w[side], t.w_turned[side]) for side in t.w]
+    kernels, t.input_gates = t.gemm("input", _weights(t, "ih"), t.x)
+    return [*made, *kernels]
+
+
+def _forward(t: _Tensors, number: int) -> list[Kernel]:
+    """Return the kernels of a step forward."""
+    p, h, many, row = t.p, t.p.hidden, GATES[t.p.cell], number * t.p.batch
+    kernels, state = t.gemm("hidden", _weights(t, "hh"), t.step(t.h, number))
+    reads = [Field(state, g * h) for g in range(many)]
+    reads += [Field(t.input_gates, g * h, row) for g in range(many)]
+    reads += [Field(t.bias, g * h, shared=True) for g in range(2 * many)]
+    writes = [Field(t.h, 0, row + p.batch)]
+    if p.cell == "gru":
+        reads.append(Field(t.h, 0, row))
+    if p.cell == "lstm":
+        reads.append(Field(t.c, 0, row))
+        writes.append(Field(t.c, 0, row + p.batch))
+    if p.direction != "forward_inference":
+        writes += [Field(t.reserve, g * h, row) for g in range(KEPT[p.cell])]
+    return [*kernels, cell_kernel(f"{p.cell}_cell", reads, writes, (p.batch, h), many, p.cost)]
+
+
+def _backward(t: _Tensors, number: int) -> list[Kernel]:
+    """Return the kernels of a step backward."""
+    p, h, many, row = t.p, t.p.hidden, GATES[t.p.cell], number * t.p.batch
+    reads = [Field(t.dy, 0, row), Field(t.dh)]
+    reads += [Field(t.reserve, g * h, row) for g in range(KEPT[p.cell])]
+    writes = [Field(t.dgates, g * h, row) for g in range(many)]
+    if p.cell == "vanilla":
+        reads.append(Field(t.h, 0, row + p.batch))
+    if p.cell == "gru":
+        reads.append(Field(t.h, 0, row))
+        writes.append(Field(t.dc))  # the part of dh that passes by the GEMM
+    if p.cell == "lstm":
+        reads += [Field(t.dc), Field(t.c, 0, row), Field(t.c, 0, row + p.batch)]
+        writes.append(Field(t.dc))
+    cell = cell_kernel(f"{p.cell}_cell_back", reads, writes, (p.batch, h), many, p.cost)
+    kernels, t.dh = t.gemm("back", t.w["hh"], t.step(t.dgates, number))
+    return [cell, *kernels]
+
+
+def _end(t: _Tensors) -> list[Kernel]:
+    """Return what runs after the last step backward: gradients of inputs, weights and biases."""
+    p = t.p
+    made = [clear("clear_dw", t.dw)]
+    made += t.gemm("input_back", t.w["ih"], t.dgates)[0]
+    made += t.gemm("weights", t.x, t.dgates)[0]
+    made += t.gemm("weights_first", t.step(t.h, 0), t.step(t.dgates, 0))[0]
+    if p.steps > 1:
+        many = p.steps - 1
+        made += t.gemm("weights_hidden", t.step(t.h, 1, many), t.step(t.dgates, 1, many))[0]
+    made.append(bias_gradient("bias_gradient", t.dgates, t.bias, GATES[p.cell], p.cost))
+    return made
+
+
+def check_pass(p: Recurrent) -> None:
+    """Raise WorkloadError for a pass with a kernel that has no template."""
+    if p.persistent:
+        check_persistent(p)
+    for role, told in p.kernels.items():
+        check_told(told, p.problem(role))
+
+
+def rnn_parts(p: Recurrent, shown: int = 0) -> dict[str, Job]:
+    """Return the pass in parts that run one after another: ``begin``, ``forward``, ``backward``, ``end``.
+
+    ``shown``: only so many steps forward and backward (0: all). A persistent kernel is not cut.
+    """
+    t = _Tensors(p)
+    many = min(shown, p.steps) if shown and not p.persistent else p.steps
+    parts = {"begin": _begin(t)}
+    if p.persistent:
+        parts["forward"] = persistent_lstm(p, t.w["hh"], t.input_gates, t.memory)
+    else:
+        parts["forward"] = [each for number in range(many) for each in _forward(t, number)]
+    if p.direction == "forward_backward":
+        if p.persistent:
+            parts["backward"], t.dgates = persistent_back(p, t.w["hh"], t.input_gates, t.dy, t.memory)
+        else:
+            last = p.steps - 1
+            parts["backward"] = [each for number in range(many) for each in _backward(t, last - number)]
+        parts["end"] = _end(t)
+    return {name: Job(f"rnn_{name}", kernels, steps=many) for name, kernels in parts.items()}
+
+
+def rnn(p: Recurrent) -> Job:
+    """Return all launches of a pass."""
+    kernels = [kernel for part in rnn_parts(p).values() for kernel in part.kernels]
+    return Job(f"rnn:{p.cell},hidden={p.hidden},batch={p.batch}", kernels, steps=p.steps)

@@ -1,0 +1,148 @@
+"""A GEMM kernel as a profiler names it, and the launches that stand for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pysim.errors import WorkloadError
+
+from .choice import Problem
+from .gemm_launches import gemm_launches, split_k_sum
+from .hopper_gemm import HopperGemm, Split
+from .launches import Launch, launches_of
+from .staged_gemm import StagedGemm, staged_gemm
+from .staged_kernels import staged_kernel
+from .staged_loop import Cost
+from .vector_dots import ATOMIC, LARGEK_ROWS, WARPS
+
+if TYPE_CHECKING:
+    from pysim.program.job import Kernel, Memory, Tensor
+
+_NVJET = re.compile(r"nvjet_sm90_hsh_(\d+)x(\d+)_64x(\d+)_(\d)x(\d)_([hv])_")
+# CUTLASS's FFMA kernels copy 4 B at a time, each with an address of its own, and zeros where no element is.
+# Fitted to 11 recurrent GEMMs of 4 tiles (half `fit`): with the cost of `xmma` they are 11 to 47 % short
+SIMT = Cost(begin=1500, copy=16, step=50, late=0, end=1000)
+STAGED = ("sm80_xmma", "cutlass")
+SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A launch as a profiler reports it.
+
+    ``grid``: TBs in x, y and z; ``registers`` a thread; ``smem`` bytes a TB; ``summed``: a kernel of its own
+    adds the parts of a split K.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    registers: int
+    smem: int
+    summed: bool = False
+
+    @property
+    def tbs(self) -> int:
+        """TBs of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+
+def told_of(text: str) -> Told:
+    """Read ``name|grid|registers|shared memory``, and ``|sum`` where a kernel adds the parts of K.
+
+    Raises WorkloadError for other text.
+
+    >>> told_of("nvjet_sm90_hsh_64x16_64x16_2x1_v_bz_TNT|2x64x1|168|180692").grid
+    (2, 64, 1)
+    """
+    match = re.fullmatch(r"(\S+)\|(\d+)x(\d+)x(\d+)\|(\d+)\|(\d+)(\|sum)?", text)
+    if match is None:
+        raise WorkloadError(f"kernel {text[:60]!r}: must be name|grid|registers|shared memory[|sum]")
+    x, y, z, registers, smem = (int(match[number]) for number in range(2, 7))
+    return Told(match[1], (x, y, z), registers, smem, match[7] is not None)
+
+
+def told_hopper(told: Told, problem: Problem) -> HopperGemm:
+    """Return the GEMM of a kernel whose name begins with ``nvjet_sm90_hsh``; refuse other names."""
+    match, words = _NVJET.match(told.name), told.name.split("_")
+    if match is None:
+        raise WorkloadError(f"kernel {told.name[:60]}: its name says no tile, stages and cluster")
+    tm, tn, stages, cm, cn = (int(match[number]) for number in range(1, 6))
+    made = HopperGemm(
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        tile=(tm, tn),
+        stages=stages,
+        cluster=(cm, cn),
+        tbs=told.tbs,
+        split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
+        n_fast=match[6] == "h",
+        smem=told.smem,
+        registers=told.registers,
+        trans_a=problem.trans_a == "T",
+        trans_b=problem.trans_b == "T",
+    )
+    if "splitK" not in words:
+        return made
+    across, down = made.tiles
+    tiles = -(-across // cm) * cm * -(-down // cn) * cn
+    return replace(made, split_k=max(1, told.tbs // tiles))
+
+
+def told_launches(
+    told: Told, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor]
+) -> tuple[tuple[Kernel, ...], Tensor]:
+    """Return the kernels of a GEMM and its C, n x m (contiguous in m).
+
+    ``operands``: A as m x k (``trans_a`` T) or k x m, B as n x k or k x n (``trans_b`` T). Raises
+    WorkloadError for a kernel that has no template.
+    """
+    if told.name.startswith("nvjet"):
+        return gemm_launches(told_hopper(told, problem), memory, operands)
+    check_told(told, problem)
+    if not told.name.startswith(STAGED):
+        parts = told.grid[2]
+        launch = Launch(told.name, told.grid, parts, "serial" if parts > 1 else "", told.registers, told.smem)
+        return launches_of(launch, problem, memory, operands)
+    gemm = told_staged(told, problem)
+    kernel, c = staged_gemm(gemm, memory, operands, SIMT if "_simt_" in told.name else None)
+    if gemm.reduction != "kernel":
+        return (kernel,), c
+    added, c = split_k_sum(c, gemm.split_k, memory, gemm.out)
+    return (kernel, added), c
+
+
+def check_told(told: Told, problem: Problem) -> None:
+    """Raise WorkloadError for a kernel that has no template."""
+    if told.name.startswith("nvjet"):
+        told_hopper(told, problem)
+    elif told.name.startswith(STAGED):
+        told_staged(told, problem)
+    elif not told.name.startswith(tuple(WARPS)):
+        raise WorkloadError(f"kernel {told.name[:60]}: no template for it")
+    elif told.name.startswith(ATOMIC) and told.grid[0] != -(-problem.m // LARGEK_ROWS):
+        raise WorkloadError(f"kernel {told.name[:60]}: no template for TBs that have not {LARGEK_ROWS} rows")
+
+
+def told_staged(told: Told, problem: Problem) -> StagedGemm:
+    """Return the GEMM of a kernel for Turing or Ampere; refuse names that ``staged_kernel`` does not know.
+
+    z of the grid is parts of k in all rows of the sweep.
+    """
+    tile, order, copy = staged_kernel(told.name, told.registers, told.smem)
+    parts = told.grid[2]
+    return StagedGemm(
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        tile=tile,
+        order=order,
+        copy=copy,
+        split_k=parts,
+        reduction="" if parts == 1 else "kernel" if told.summed else "serial",
+        out=problem.item,
+        trans_a=problem.trans_a == "T",
+        trans_b=problem.trans_b == "T",
+    )

@@ -160,7 +160,7 @@ GEMM = Suite(
     run=_gemm,
     baselines=rooflines,
     note="the period of launches in a graph; errors are of SM cycles at the row's own clock; long rows of"
-    " kernels for Turing and Ampere are extrapolated from few waves and k-steps (sampled); rows that name only"
-    " the kernel of a sum are left out",
+    " kernels for Turing and Ampere are extrapolated from few waves and k-steps (sampled); rows that name"
+    " only the kernel of a sum are left out",
     choices=CHOICES,
 )

@@ -22,6 +22,7 @@ from .table import Row
 
 FAMILY = "nvjet"
 ITEM = {"fp16": 2, "bf16": 2, "tf32": 4, "fp32": 4}  # bytes of an element
+SUM = "execute_split_k"  # kernels that add parts of k: rows that name one do not say what made the parts
 CHOICES = TELL, PREDICT = "told", "predicted"
 LAUNCHES = 3  # back to back: the period of the last is steady
 QUICK_US, QUICK_ONE_IN = 40.0, 12
@@ -33,6 +34,8 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     for row in rows:
         dtype, sizes = row.text("dtype"), [row.amount(name) for name in "mnk"]
         m, n, k = sizes
+        if SUM in row.text("kernel"):
+            continue
         layout, family = row.text("trans"), row.text("family")
         shape = f"{layout} {m:.0f}x{n:.0f}x{k:.0f}"
         time, clock = row.number("time_us_median"), row.number(CLOCK)
@@ -158,6 +161,7 @@ GEMM = Suite(
     run=_gemm,
     baselines=rooflines,
     note="the period of launches in a graph; errors are of SM cycles at the row's own clock; long rows of"
-    " kernels for Turing and Ampere are extrapolated from few waves and k-steps (sampled)",
+    " kernels for Turing and Ampere are extrapolated from few waves and k-steps (sampled); rows that name"
+    " only the kernel of a sum are left out",
     choices=CHOICES,
 )

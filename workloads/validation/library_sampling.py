@@ -7,6 +7,7 @@ both is large, two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -86,5 +87,7 @@ def _extrapolated(times: dict[tuple[float, int], float], sizes: Sizes) -> float:
     by_steps = []
     for count in dict.fromkeys(count for _, count in times):
         of = sorted((waves, time) for (waves, other), time in times.items() if other == count)
-        by_steps.append((float(count), line(of, sizes.waves)))
+        # a last wave that leaves SMs without work takes as long; TBs that share an SM go on faster alone
+        share = sizes.wave // SMS
+        by_steps.append((float(count), line(of, math.ceil(sizes.waves * share) / share)))
     return line(by_steps, float(sizes.steps))

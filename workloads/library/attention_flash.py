@@ -1,0 +1,235 @@
+"""FlashAttention-2's forward kernel, as PyTorch launches it on Hopper.
+
+The algorithm is published (Dao 2023). A thread block (TB) of four warps has ``tile_m`` rows of Q in shared
+memory. It goes through tiles of ``tile_n`` keys, the last first: S = Q K^T by mma.m16n8k16, the online
+softmax in registers, O += P V. One tile of K and one of V are in shared memory; cp.async loads V during the
+first GEMM and the next K during the second. With ``causal`` a TB ends at its diagonal, whose tiles are
+masked. Tiles and shared memory are those in the kernels' names and launches: 128 x 128 for d 64 and 128 x 64
+for d 128, so that an SM has two TBs. The grid is (tiles of Q, batch, heads).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.program.job import MMA_16816, Kernel, Memory, Tensor
+from pysim.program.warp_program import Code, Op, Pattern
+from pysim.program.warp_specialized import warp_specialized
+from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
+
+from .attention_problem import ITEM, Attention, row_access
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+WARPS, REGISTERS = 4, 255
+K_STEP = 16  # of an mma
+INTS_COPY, INTS_GROUP, INTS_BEGIN = 5, 4, 180  # as in workloads/kernels/cutlass.py
+LDSM_LATENCY, MMA_LATENCY, SHUFFLE = 29, 25, 23  # cycles; as on Hopper
+# Instructions for a score of a thread, counted in the published source: maximum (FMNMX); scale and subtract
+# (FMUL, FADD: PyTorch defines UNFUSE_FMA), exponential (EX2; without -use_fast_math a compare and two FMUL
+# for denormals), sum (FADD), half a pack (F2FP). The mask of a score: index, compare, select.
+EXP_FP32, MASK_INTS = 5, 3
+# Fitted to half `fit` of the rows of up to 1024 queries, of both passes: integer-pipe instructions of a score
+# (one is the compare above, the others moves that the source does not show), and cycles until a TB has the
+# code of a step for the first time.
+EXP_INTS, COLD = 3, 1600
+
+
+@dataclass(frozen=True, slots=True)
+class FlashTile:
+    """How the kernel is tiled: rows of Q and keys of a tile."""
+
+    m: int
+    n: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of Q of a warp."""
+        return self.m // WARPS
+
+
+TILES = {64: FlashTile(128, 128), 128: FlashTile(128, 64)}
+
+
+def gemm_ops(
+    code: Code, m: int, n: int, k: int, *, held: bool, first_wait: int = LDSM_LATENCY, waves: int = 4
+) -> None:
+    """Add a warp's GEMM of m x n x k: ldmatrix of the next 16 of k during the mma of those at hand.
+
+    ``held``: the first operand is in registers already.
+    """
+    fragments = n // 16 + (0 if held else m // 16)
+    mmas = (m // 16) * (n // 8)
+    code.compute(smem=waves * fragments, smem_ops=fragments, int=INTS_GROUP, chain=first_wait)
+    for group in range(k // K_STEP):
+        if group + 1 < k // K_STEP:
+            code.compute(
+                smem=waves * fragments, smem_ops=fragments, chain=0, smem_back=waves * fragments,
+                int=INTS_GROUP, tensor=mmas,
+            )  # fmt: skip
+        else:
+            code.compute(tensor=mmas, chain=MMA_LATENCY)
+
+
+class _Writer:
+    """Writes the code of TBs that go through ``tiles`` tiles of keys."""
+
+    def __init__(self, problem: Attention, tile: FlashTile, tiles: int) -> None:
+        self.p, self.tile, self.tiles = problem, tile, tiles
+        self.code = Code()
+
+    def copies(self, arg: int, near: int, slot: int, *, loop: bool = False, limit: int = 0) -> None:
+        """Add the cp.async of a tile of K or V, ``near`` tiles before the last."""
+        p, t = self.p, self.tile
+        plane = p.k * p.pitch
+        at = self.tiles - 1 - near
+        tile = Tile(arg, p.pitch, ITEM, t.n, p.d, by=p.kv_heads * plane, bz=plane, step=-t.n * p.pitch)
+        valid = min(t.n, p.k - at * t.n)
+        ops = tile_ops(tile, WARPS, 16, (valid, p.d), at * t.n * p.pitch)
+        self.code.compute(int=INTS_COPY * len(ops), chain=0)
+        for patterns in ops:
+            where = {"level": 0, "ahead": 1 if limit else 0, "limit": limit} if loop else {"level": 2}
+            self.code.load(slot, *patterns, bypass_l1=True, smem=1, **where)  # type: ignore[arg-type]
+
+    def softmax(self, *, masked: bool, first: bool) -> None:
+        """Add the softmax of a tile of scores; the sums of O are scaled in all tiles but the first."""
+        t, code = self.tile, self.code
+        rows = t.rows // 8  # of a thread
+        scores = t.rows * t.n // WARP
+        if masked:
+            code.compute(int=MASK_INTS * scores, chain=4)
+        code.compute(int=scores, chain=4)
+        code.compute(int=2 * rows, smem=2 * rows, smem_ops=2 * rows, chain=2 * SHUFFLE)
+        if not first:
+            sums = t.rows * self.p.d // WARP
+            code.compute(sfu=rows, fp32=2 * rows, chain=20)
+            code.compute(fp32=sums + rows, chain=4)
+        code.compute(fp32=EXP_FP32 * scores, sfu=scores, int=(2 * EXP_INTS + 1) * scores // 2, chain=20)
+
+    def step(self, near: int, *, loop: bool = False, looped: int = 0) -> None:
+        """Add a tile of keys: one of the loop, or the one ``near`` tiles before the last."""
+        t, code, d = self.tile, self.code, self.p.d
+        masks = -(-t.m // t.n) if self.p.causal else int(self.p.k % t.n != 0)
+        code.wait(0)
+        code.barrier()
+        if not loop:
+            code.delay(COLD)
+        self.copies(2, near, 1, loop=loop)
+        gemm_ops(code, t.rows, t.n, d, held=False)
+        self.softmax(masked=near < masks and not loop, first=near == 0)
+        code.wait(1)
+        code.barrier()
+        if loop:
+            self.copies(1, near + 1, 0, loop=True) if looped == 0 else self.copies_next(near, looped)
+        elif near + 1 < self.tiles:
+            self.copies(1, near + 1, 0)
+        gemm_ops(code, t.rows, d, t.n, held=True)
+
+    def copies_next(self, near: int, looped: int) -> None:
+        """Add the cp.async of the next tile of K in a loop of ``looped`` tiles, none in its last."""
+        self.copies(1, near, 0, loop=True, limit=looped)
+
+    def whole(self) -> tuple[Op, ...]:
+        """Return the op list."""
+        p, t, code = self.p, self.tile, self.code
+        plane = p.q * p.pitch
+        q = Tile(0, p.pitch, ITEM, t.m, p.d, bx=t.m * p.pitch, by=p.heads * plane, bz=plane)
+        rows = min(t.m, p.q)
+        code.compute(int=INTS_BEGIN, control=8, chain=40)
+        ops = tile_ops(q, WARPS, 16, (rows, p.d))
+        code.compute(int=INTS_COPY * len(ops), chain=0)
+        for patterns in ops:
+            code.load(0, *patterns, bypass_l1=True, smem=1, level=2)
+        self.copies(1, 0, 0)
+        apart = min(self.tiles, -(-t.m // t.n) if p.causal else 1)
+        for near in range(apart):
+            self.step(near)
+        if looped := self.tiles - apart:
+            code.delay(COLD)
+            mark = code.loop_begin()
+            self.step(apart, loop=True, looped=looped)
+            code.loop_end(mark, looped)
+        self.results(rows)
+        code.exit()
+        return tuple(code.ops)
+
+    def results(self, rows: int) -> None:
+        """Add the last sums, the exchange of O through shared memory, and the stores of O and of the LSE."""
+        p, t, code = self.p, self.tile, self.code
+        each = t.rows // 8
+        sums = t.rows * p.d // WARP
+        plane = p.q * p.pitch
+        code.compute(smem=2 * each, smem_ops=2 * each, fp32=2 * each, chain=2 * SHUFFLE)
+        code.compute(sfu=2 * each, fp32=sums + 4 * each, int=sums // 2, chain=20)
+        code.compute(smem=sums // 2, smem_ops=sums // 2, int=8, chain=4)
+        code.barrier()
+        o = Tile(3, p.pitch, ITEM, t.m, p.d, bx=t.m * p.pitch, by=p.heads * plane, bz=plane)
+        ops = tile_ops(o, WARPS, 16, (rows, p.d))
+        code.compute(smem=4 * len(ops), smem_ops=len(ops), chain=LDSM_LATENCY)
+        code.compute(int=INTS_COPY * len(ops), chain=4)
+        lse = Tile(4, p.q * 4, 4, 1, t.m, bx=t.m * 4, by=p.heads * p.q * 4, bz=p.q * 4)
+        for patterns in tile_ops(lse, WARPS, 4, (1, rows)):
+            code.store(2, *patterns, level=2)
+        for patterns in ops:
+            code.store(2, *patterns, level=2)
+
+
+def forward_tiles(problem: Attention, tile: FlashTile, x: int) -> int:
+    """Return how many tiles of keys the TBs of row ``x`` of the grid go through."""
+    last = min(problem.k, (x + 1) * tile.m) if problem.causal else problem.k
+    return -(-last // tile.n)
+
+
+def flash_forward(
+    problem: Attention, memory: Memory, operands: tuple[Tensor, Tensor, Tensor] | None = None
+) -> tuple[Kernel, Tensor, Tensor]:
+    """Return the kernel, its O [planes * q, d], and the LSE of each query [planes, q].
+
+    ``operands``: Q, K, V as :meth:`Attention.rows` makes them; None: new ones.
+    """
+    p, tile = problem, TILES[problem.d]
+    if operands is None:
+        operands = p.rows(memory, "Q"), p.rows(memory, "K", keys=True), p.rows(memory, "V", keys=True)
+    q, k, v = operands
+    o, lse = p.rows(memory, "O"), p.scalars(memory, "LSE")
+    across = -(-p.q // tile.m)
+    grid = (across, p.batch, p.heads)
+    tiles = [forward_tiles(p, tile, x) for x in range(across)]
+    lists = [_Writer(p, tile, many).whole() for many in (tiles if p.causal else tiles[:1])]
+    rows = np.tile(np.arange(across, dtype=np.uint32), p.planes) if p.causal else None
+    smem = (tile.m + 2 * tile.n) * p.pitch
+    program = warp_specialized(
+        "flash_fwd_kernel", [(ops,) * WARPS for ops in lists], rows, registers=REGISTERS, smem=smem, args=5
+    )
+    many = np.array(tiles, np.int64)
+
+    def plane(tbs: Ints) -> Ints:
+        return tbs // across % p.batch * p.heads + tbs // (across * p.batch)
+
+    def first(tbs: Ints) -> Ints:
+        return plane(tbs) * p.q + tbs % across * tile.m
+
+    def last(tbs: Ints) -> Ints:
+        return plane(tbs) * p.q + np.minimum((tbs % across + 1) * tile.m, p.q)
+
+    def keys(tbs: Ints) -> Ints:
+        return plane(tbs) * p.k
+
+    def keys_end(tbs: Ints) -> Ints:
+        return plane(tbs) * p.k + np.minimum(many[tbs % across] * tile.n, p.k)
+
+    accesses = (
+        row_access(q, "read", first, last),
+        row_access(k, "read", keys, keys_end),
+        row_access(v, "read", keys, keys_end),
+        row_access(o, "write", first, last),
+        row_access(lse, "write", plane, lambda tbs: plane(tbs) + 1),
+    )
+    kernel = Kernel("flash_fwd_kernel", program, grid, (q, k, v, o, lse), accesses, tensor=MMA_16816)
+    return kernel, o, lse

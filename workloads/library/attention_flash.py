@@ -34,11 +34,15 @@ LDSM_LATENCY, MMA_LATENCY, SHUFFLE = 29, 25, 23  # cycles; as on Hopper
 # Instructions for a score of a thread, counted in the published source: maximum (FMNMX); scale and subtract
 # (FMUL, FADD: PyTorch defines UNFUSE_FMA), exponential (EX2; without -use_fast_math a compare and two FMUL
 # for denormals), sum (FADD), half a pack (F2FP). The mask of a score: index, compare, select.
+# PyTorch 2.11's SASS has just these: of a step of d 64 FMUL 464, FADD 256, FMNMX 136, FSETP 136, MUFU 132,
+# F2FP 64, HMMA 256, LDSM 72 of 1602 instructions.
 EXP_FP32, MASK_INTS = 5, 3
-# Fitted to half `fit` of the rows of up to 1024 queries, of both passes: integer-pipe instructions of a score
-# (one is the compare above, the others moves that the source does not show), and cycles until a TB has the
-# code of a step for the first time.
-EXP_INTS, COLD = 3, 1600
+# Integer-pipe instructions of a score that stand for what softmax costs beside its instructions: 4 cycles.
+# Steps of one and two TBs an SM, with 64 and 128 scores a thread, and those of cuDNN's kernel all miss as
+# much; the cause is not known. Fitted, as is COLD, to half `fit` of the rows of up to 2048 queries.
+SCORE_INTS = 2
+EXP_INTS = 1 + SCORE_INTS  # FSETP
+COLD = 1600  # cycles until a TB has the code of a step for the first time, 19 to 28 KB
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.errors import WorkloadError
 from pysim.program.job import MMA_16816, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Op, Pattern
 from pysim.program.warp_specialized import warp_specialized
@@ -216,11 +215,7 @@ def flash_backward(
     WorkloadError where queries or keys are no whole tiles, and for kv heads that queries share.
     """
     p = problem
-    if p.q % KEYS or p.k % KEYS or p.heads != p.kv_heads:
-        raise WorkloadError(
-            f"attention: backward of {p.q} queries, {p.k} keys, {p.heads} heads on {p.kv_heads}: known are"
-            f" multiples of {KEYS} and as many kv heads"
-        )
+    p.require_whole(KEYS, "backward")
     q, k, v, do = operands
     lse, dots, dq = sums
     dkv = memory.tensor("dK, dV", 2 * p.planes * p.k, p.d, ITEM)

@@ -63,6 +63,14 @@ class Attention:
         whole = 4.0 * self.planes * self.q * self.k * self.d * (2.5 if backward else 1.0)
         return whole / 2 if self.causal else whole
 
+    def require_whole(self, rows: int, name: str) -> None:
+        """Raise WorkloadError where queries or keys are no whole tiles, and for kv heads that queries share."""
+        if self.q % rows or self.k % rows or self.heads != self.kv_heads:
+            raise WorkloadError(
+                f"attention: {name} of {self.q} queries, {self.k} keys, {self.heads} heads on"
+                f" {self.kv_heads}: known are multiples of {rows} and as many kv heads"
+            )
+
     def rows(self, memory: Memory, name: str, *, keys: bool = False, item: int = ITEM) -> Tensor:
         """Return a new tensor of all planes, one below the other: [planes * q or k, d]."""
         planes, length = (self.batch * self.kv_heads, self.k) if keys else (self.planes, self.q)

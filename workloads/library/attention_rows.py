@@ -57,8 +57,10 @@ CONVERSIONS = {
 }
 
 
-def _load_rows(code: Code, p: Attention, shape: RowShape, arg: int, item: int, slot: int) -> None:
-    for patterns in _row_ops(p, shape, arg, item):
+def _load_rows(
+    code: Code, p: Attention, shape: RowShape, arg: int, item: int, slot: int, width: int = 16
+) -> None:
+    for patterns in _row_ops(p, shape, arg, item, width):
         code.compute(int=INTS_ACCESS, chain=0)
         code.load(slot, *patterns, level=2)
 
@@ -69,11 +71,13 @@ def _store_rows(code: Code, p: Attention, shape: RowShape, arg: int, item: int) 
         code.store(4, *patterns, level=2)
 
 
-def _row_ops(p: Attention, shape: RowShape, arg: int, item: int) -> list[tuple[Pattern, ...]]:
+def _row_ops(
+    p: Attention, shape: RowShape, arg: int, item: int, width: int = 16
+) -> list[tuple[Pattern, ...]]:
     pitch = p.d * item
     plane = p.q * pitch
     tile = Tile(arg, pitch, item, shape.rows, p.d, bx=shape.rows * pitch, by=p.heads * plane, bz=plane)
-    return tile_ops(tile, shape.threads // WARP, 16, (shape.rows, p.d))
+    return tile_ops(tile, shape.threads // WARP, width, (shape.rows, p.d))
 
 
 @lru_cache(maxsize=64)
@@ -100,7 +104,7 @@ def _conversion(p: Attention, shape: RowShape, smem: int) -> Program:
     code, warps = Code(), shape.threads // WARP
     each = shape.rows * p.d // shape.threads
     code.compute(int=INTS_BEGIN, control=4, chain=20)
-    _load_rows(code, p, shape, 0, 4, 0)
+    _load_rows(code, p, shape, 0, 4, 0, 4)  # as the sums were added: a lane, a value
     code.wait(0)
     code.compute(fp32=CONVERT * each, int=each // 2, chain=8)
     if smem:

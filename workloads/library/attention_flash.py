@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.program.job import MMA_16816, Kernel, Memory, Tensor
-from pysim.program.warp_program import Code, Op, Pattern
+from pysim.program.warp_program import Code, Op
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 
@@ -43,6 +43,7 @@ EXP_FP32, MASK_INTS = 5, 3
 SCORE_INTS = 2
 EXP_INTS = 1 + SCORE_INTS  # FSETP
 COLD = 1600  # cycles until a TB has the code of a step for the first time, 19 to 28 KB
+COLD_UNEVEN = 1000  # more where rows do not fill their tile; fitted to half `fit` of calls with one query
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +82,35 @@ def gemm_ops(
             code.compute(tensor=mmas, chain=MMA_LATENCY)
 
 
-class _Writer:
-    """Writes the code of TBs that go through ``tiles`` tiles of keys."""
+class FlashWriter:
+    """Writes the code of TBs that go through ``tiles`` tiles of keys, the last of which ends at key ``end``.
 
-    def __init__(self, problem: Attention, tile: FlashTile, tiles: int) -> None:
-        self.p, self.tile, self.tiles = problem, tile, tiles
+    ``split``: y of the grid counts parts of the keys, of so many rows, and z the planes; 0: y is the batch.
+    """
+
+    def __init__(self, problem: Attention, tile: FlashTile, tiles: int, end: int, split: int = 0) -> None:
+        self.p, self.tile, self.tiles, self.end, self.split = problem, tile, tiles, end, split
+        self.uneven = end % tile.n > 0 or problem.q % tile.m > 0
         self.code = Code()
+
+    def _apart(self, plane: int) -> dict[str, int]:
+        """Return the distances of TBs in y and z for a tensor with ``plane`` bytes a plane."""
+        return {"by": 0 if self.split else self.p.heads * plane, "bz": plane}
 
     def copies(self, arg: int, near: int, slot: int, *, loop: bool = False, limit: int = 0) -> None:
         """Add the cp.async of a tile of K or V, ``near`` tiles before the last."""
         p, t = self.p, self.tile
-        plane = p.k * p.pitch
         at = self.tiles - 1 - near
-        tile = Tile(arg, p.pitch, ITEM, t.n, p.d, by=p.kv_heads * plane, bz=plane, step=-t.n * p.pitch)
-        valid = min(t.n, p.k - at * t.n)
+        where = self._apart(p.k * p.pitch)
+        if self.split:
+            where["by"] = self.split * p.pitch
+        tile = Tile(arg, p.pitch, ITEM, t.n, p.d, step=-t.n * p.pitch, **where)
+        valid = min(t.n, self.end - at * t.n)
         ops = tile_ops(tile, WARPS, 16, (valid, p.d), at * t.n * p.pitch)
         self.code.compute(int=INTS_COPY * len(ops), chain=0)
         for patterns in ops:
-            where = {"level": 0, "ahead": 1 if limit else 0, "limit": limit} if loop else {"level": 2}
-            self.code.load(slot, *patterns, bypass_l1=True, smem=1, **where)  # type: ignore[arg-type]
+            level, ahead = (0, 1 if limit else 0) if loop else (2, 0)
+            self.code.load(slot, *patterns, bypass_l1=True, smem=1, level=level, ahead=ahead, limit=limit)
 
     def softmax(self, *, masked: bool, first: bool) -> None:
         """Add the softmax of a tile of scores; the sums of O are scaled in all tiles but the first."""
@@ -119,38 +130,34 @@ class _Writer:
     def step(self, near: int, *, loop: bool = False, looped: int = 0) -> None:
         """Add a tile of keys: one of the loop, or the one ``near`` tiles before the last."""
         t, code, d = self.tile, self.code, self.p.d
-        masks = -(-t.m // t.n) if self.p.causal else int(self.p.k % t.n != 0)
+        masks = -(-t.m // t.n) if self.p.causal else int(self.uneven)
         code.wait(0)
         code.barrier()
         if not loop:
-            code.delay(COLD)
+            code.delay(COLD + (COLD_UNEVEN if near == 0 and self.uneven else 0))
         self.copies(2, near, 1, loop=loop)
         gemm_ops(code, t.rows, t.n, d, held=False)
         self.softmax(masked=near < masks and not loop, first=near == 0)
         code.wait(1)
         code.barrier()
         if loop:
-            self.copies(1, near + 1, 0, loop=True) if looped == 0 else self.copies_next(near, looped)
+            self.copies(1, near, 0, loop=True, limit=looped)
         elif near + 1 < self.tiles:
             self.copies(1, near + 1, 0)
         gemm_ops(code, t.rows, d, t.n, held=True)
 
-    def copies_next(self, near: int, looped: int) -> None:
-        """Add the cp.async of the next tile of K in a loop of ``looped`` tiles, none in its last."""
-        self.copies(1, near, 0, loop=True, limit=looped)
-
     def whole(self) -> tuple[Op, ...]:
         """Return the op list."""
         p, t, code = self.p, self.tile, self.code
-        plane = p.q * p.pitch
-        q = Tile(0, p.pitch, ITEM, t.m, p.d, bx=t.m * p.pitch, by=p.heads * plane, bz=plane)
+        q = Tile(0, p.pitch, ITEM, t.m, p.d, bx=t.m * p.pitch, **self._apart(p.q * p.pitch))
         rows = min(t.m, p.q)
         code.compute(int=INTS_BEGIN, control=8, chain=40)
         ops = tile_ops(q, WARPS, 16, (rows, p.d))
         code.compute(int=INTS_COPY * len(ops), chain=0)
         for patterns in ops:
             code.load(0, *patterns, bypass_l1=True, smem=1, level=2)
-        self.copies(1, 0, 0)
+        if self.tiles:
+            self.copies(1, 0, 0)
         apart = min(self.tiles, -(-t.m // t.n) if p.causal else 1)
         for near in range(apart):
             self.step(near)
@@ -168,16 +175,20 @@ class _Writer:
         p, t, code = self.p, self.tile, self.code
         each = t.rows // 8
         sums = t.rows * p.d // WARP
-        plane = p.q * p.pitch
+        item = 4 if self.split else ITEM
         code.compute(smem=2 * each, smem_ops=2 * each, fp32=2 * each, chain=2 * SHUFFLE)
         code.compute(sfu=2 * each, fp32=sums + 4 * each, int=sums // 2, chain=20)
-        code.compute(smem=sums // 2, smem_ops=sums // 2, int=8, chain=4)
+        code.compute(smem=sums * item // 4, smem_ops=sums // 2, int=8, chain=4)
         code.barrier()
-        o = Tile(3, p.pitch, ITEM, t.m, p.d, bx=t.m * p.pitch, by=p.heads * plane, bz=plane)
+        pitch, apart = p.d * item, self._apart(p.q * p.d * item)
+        lse_apart = self._apart(p.q * 4)
+        if self.split:
+            apart["by"], lse_apart["by"] = p.planes * p.q * pitch, p.planes * p.q * 4
+        o = Tile(3, pitch, item, t.m, p.d, bx=t.m * pitch, **apart)
         ops = tile_ops(o, WARPS, 16, (rows, p.d))
         code.compute(smem=4 * len(ops), smem_ops=len(ops), chain=LDSM_LATENCY)
         code.compute(int=INTS_COPY * len(ops), chain=4)
-        lse = Tile(4, p.q * 4, 4, 1, t.m, bx=t.m * 4, by=p.heads * p.q * 4, bz=p.q * 4)
+        lse = Tile(4, p.q * 4, 4, 1, t.m, bx=t.m * 4, **lse_apart)
         for patterns in tile_ops(lse, WARPS, 4, (1, rows)):
             code.store(2, *patterns, level=2)
         for patterns in ops:
@@ -205,7 +216,10 @@ def flash_forward(
     across = -(-p.q // tile.m)
     grid = (across, p.batch, p.heads)
     tiles = [forward_tiles(p, tile, x) for x in range(across)]
-    lists = [_Writer(p, tile, many).whole() for many in (tiles if p.causal else tiles[:1])]
+    lists = [
+        FlashWriter(p, tile, many, min(p.k, many * tile.n)).whole()
+        for many in (tiles if p.causal else tiles[:1])
+    ]
     rows = np.tile(np.arange(across, dtype=np.uint32), p.planes) if p.causal else None
     smem = (tile.m + 2 * tile.n) * p.pitch
     program = warp_specialized(

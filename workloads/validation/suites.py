@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pysim.errors import ConfigError
 
-from . import cusync, deepbench, h200, library
+from . import attention, cusync, deepbench, h200, library
 from .cases import Case, Suite
 from .table import packaged, rows_of, text_of
 
@@ -23,6 +23,7 @@ SUITES: dict[str, Suite] = {
         deepbench.GEMM,
         deepbench.RNN,
         library.GEMM,
+        attention.ATTENTION,
     )
 }
 

@@ -1,0 +1,85 @@
+"""Sampled attention: the time of a large call from smaller ones.
+
+Planes (batch and head) are equal, so past the first waves each adds as much time; without a causal mask, so
+does each tile of the length that thread blocks go through. The time of a large call is extrapolated linearly
+in both from two or four smaller ones, whose last wave is as full as that of the large one where possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .attention_problem import Attention
+
+TILE = 128  # rows of a TB
+SMS = 132  # of an H200
+STEPS = {"flash": 16000, "cudnn": 4000}  # tiles of 128 x 128 that are simulated in full, at most
+WAVES = (2, 4)  # of the smaller calls in planes, at most
+LENGTH = 8  # tiles of the shorter of two lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Smaller calls ``of`` a problem: at two numbers of planes, and at two lengths; one where it is small."""
+
+    of: Attention
+    planes: tuple[int, ...]
+    lengths: tuple[int, ...]
+    backward: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether the call is simulated as it is."""
+        return len(self.planes) == len(self.lengths) == 1
+
+    def time(self, simulate: Callable[[Attention], float]) -> float:
+        """Return the time of the call; ``simulate`` gives that of a problem."""
+        name = "q" if self.backward else "k"
+        by_length = []
+        for length in self.lengths:
+            times = []
+            for planes in self.planes:
+                smaller = replace(self.of, batch=1, heads=planes, kv_heads=planes)
+                times.append(simulate(self.of if self.whole else replace(smaller, **{name: length})))
+            by_length.append(_line(self.planes, times, self.of.planes))
+        return _line(self.lengths, by_length, self.of.q if self.backward else self.of.k)
+
+
+def _line(at: tuple[int, ...], times: list[float], wanted: int) -> float:
+    if len(at) == 1:
+        return times[0]
+    return times[1] + (wanted - at[1]) * (times[1] - times[0]) / (at[1] - at[0])
+
+
+def sampled(problem: Attention, backend: str, *, backward: bool) -> Sample:
+    """Return how a call is simulated."""
+    p = problem
+    length, across = (p.q, p.k // TILE) if backward else (p.k, p.q // TILE)
+    steps = across * length // TILE // (2 if p.causal else 1)
+    if p.planes * steps <= STEPS[backend] or p.heads != p.kv_heads or across == 0:
+        return Sample(p, (p.planes,), (length,), backward)
+    wave = SMS * (2 if backend == "flash" and not backward else 1)
+    counts = _planes(p.planes, across, wave)
+    lengths: tuple[int, ...] = (length,)
+    if not p.causal and length > 4 * LENGTH * TILE:
+        lengths = LENGTH * TILE, 2 * LENGTH * TILE
+    return Sample(p, counts, lengths, backward)
+
+
+def _planes(planes: int, across: int, wave: int) -> tuple[int, ...]:
+    """Return one or two numbers of planes that leave a wave as full as ``planes`` do, of about ``WAVES``."""
+    few, many = (max(1, -(-count * wave // across)) for count in WAVES)
+    if planes <= many:
+        return (planes,)
+
+    def off(count: int) -> float:
+        rest = (planes - count) * across % wave
+        return min(rest, wave - rest) / wave
+
+    second = min(range(many, max(few + 2, many * 3 // 4), -1), key=off)
+    first = min(range(few, max(1, few * 3 // 4) - 1, -1), key=off)
+    return (first, second) if first < second else (second // 2, second)

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 WARPS, KEYS, SMEM = 8, 128, 147456
 GRADIENT_FP32 = 2  # of a score: dP - sum (FADD), times P (FMUL)
 INTS_REDUCE = 2  # LEA and LEA.HI.X of a reduction
+# Cycles of a step besides what is counted: its three barriers and what reductions cost other warps, which
+# share the LSU; fitted to half `fit` of the rows of up to 2048 queries.
+STEP = 1400
 REDUCE_GAP = 24  # cycles more until a warp's next reduction: h200_reductions.csv, one every 25.5 cycles
 
 
@@ -122,6 +125,7 @@ class _Writer:
         code.compute(
             fp32=(EXP_FP32 - 1) * scores, sfu=scores, int=(2 * EXP_INTS + 1) * scores // 2, chain=20
         )
+        code.delay(STEP)
         self.to_shared(scores)
         gemm_ops(code, *s.scores, held=False)
         code.compute(fp32=GRADIENT_FP32 * scores, int=scores // 2, chain=4)

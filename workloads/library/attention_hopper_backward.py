@@ -51,7 +51,7 @@ HALF = ROWS // 2
 SCORES = HALF * QUERIES // 128  # of a thread
 # Cycles of a consumer for a step and for a tile besides what is counted: waits of code that is not public;
 # fitted to half `fit` of the rows of up to 2048 queries.
-STEP, COLD, TILE = 1100, 3000, 2000
+STEP, COLD, TILE = 950, 3000, 3000
 
 
 class _Writer:
@@ -124,13 +124,13 @@ class _Writer:
         if leads:
             code.wait_operands_read()
             code.ring_arrive(DO_EMPTY)
-        self.reductions(code, first, group, loop=not masked)
+        self.reductions(code, first, group)
         code.multiply_wait(0)
         if leads:
             code.ring_arrive(Q_EMPTY)
         code.advance()
 
-    def reductions(self, code: PipelinedCode, first: int, group: int, *, loop: bool) -> None:
+    def reductions(self, code: PipelinedCode, first: int, group: int) -> None:
         """Add a group's half of dQ to its sums, a line of a warp at a time."""
         pitch = self.p.d * 4
         lines = QUERIES * pitch // 128 // GROUPS  # of a group
@@ -140,7 +140,7 @@ class _Writer:
             # warps of the group are 4 to 7, or 8 to 11, of the TB
             base = first * pitch + (group * lines + line - warps * (1 + group)) * 128
             pattern = Pattern(4, 4, base=base, warp=128, step=QUERIES * pitch, s0=4)
-            code.reduce(0, pattern, level=0 if loop else 2)
+            code.reduce(0, pattern)
             code.delay(REDUCE_GAP)
 
     def consumer(self, turns: list[Turn], group: int, leads: bool) -> tuple[Op, ...]:
@@ -151,12 +151,11 @@ class _Writer:
         for turn in turns:
             first = turn.plane * p.q + turn.first * QUERIES
             masks = ROWS // QUERIES if p.causal else 0
-            for near in range(masks):
-                self.step(code, first + near * QUERIES, group, leads, masked=True)
-            if turn.steps > masks:
-                step = code.loop_begin()
-                self.step(code, first + masks * QUERIES, group, leads, masked=False)
-                code.loop_end(step, turn.steps - masks)
+            for begin, steps in ((0, masks), (masks, turn.steps - masks)):
+                if steps:
+                    step = code.loop_begin()
+                    self.step(code, first + begin * QUERIES, group, leads, masked=begin < masks)
+                    code.loop_end(step, steps)
             self.results(code, turn, group, leads)
         code.turn_end(only)
         if leads:

@@ -40,7 +40,7 @@ TILE_STEPS = 1.2  # what a tile costs besides its steps, in steps: 2,000 to 4,00
 SHUFFLE = 23  # cycles
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Turn:
     """A tile: its plane, its place in the plane, and the first and the number of its steps."""
 

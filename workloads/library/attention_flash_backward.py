@@ -122,9 +122,7 @@ class _Writer:
         code.wait(2)
         if masked:
             code.compute(int=MASK_INTS * scores, chain=4)
-        code.compute(
-            fp32=(EXP_FP32 - 1) * scores, sfu=scores, int=(2 * EXP_INTS + 1) * scores // 2, chain=20
-        )
+        code.compute(fp32=(EXP_FP32 - 1) * scores, sfu=scores, int=(2 * EXP_INTS + 1) * scores // 2, chain=20)
         code.delay(STEP)
         self.to_shared(scores)
         gemm_ops(code, *s.scores, held=False)

@@ -47,8 +47,9 @@ K_FULL, K_EMPTY, V_FULL, V_EMPTY = (
 )
 HALF = ROWS // 2
 SCORES = HALF * KEYS // 128  # of a thread
-# Cycles from a TB's start to its first load, until a consumer has its code, and of a tile besides its steps (next tile from
-# the counter, addresses); fitted to half `fit` of the rows of up to 2048 queries.
+# Cycles from a TB's start to its first load; until a consumer has its code; of a step and of a tile beside
+# what is counted (code that is not public, the next tile from the counter). Fitted to half `fit` of the
+# rows of up to 2048 queries.
 BEGIN, COLD, STEP, TILE = 850, 1000, 600, 1400
 
 

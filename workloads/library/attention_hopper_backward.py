@@ -102,7 +102,7 @@ class _Writer:
         return tuple(code.ops)
 
     def step(self, code: PipelinedCode, first: int, group: int, leads: bool, *, masked: bool) -> None:
-        """Add a step of a consumer warp; its queries begin at row ``first`` (+ 64 for each step of a loop)."""
+        """Add a step of a consumer warp; its queries begin at row ``first`` (+ 64 a step of a loop)."""
         d = self.p.d
         code.ring_wait(Q_FULL)
         multiply(code, QUERIES, d // 16)

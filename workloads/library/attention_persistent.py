@@ -109,7 +109,8 @@ def turn_accesses(
     made: list[Access] = []
     for number in range(most):
         held = [of(turns[number]) if number < len(turns) else () for turns in dealt]
-        for at, (tensor, mode, *_) in enumerate(held[0]):
+        some = next(each for each in held if each)
+        for at, (tensor, mode, *_) in enumerate(some):
             edges = [(each[at][2], each[at][3]) if each else (0, 0) for each in held]
             made.append(Access(tensor, mode, _Rows(np.array(edges, np.int64), tensor.cols)))
     return tuple(made)

@@ -64,7 +64,7 @@ class Attention:
         return whole / 2 if self.causal else whole
 
     def require_whole(self, rows: int, name: str) -> None:
-        """Raise WorkloadError where queries or keys are no whole tiles, and for kv heads that queries share."""
+        """Raise WorkloadError where queries or keys are no whole tiles, or kv heads are shared."""
         if self.q % rows or self.k % rows or self.heads != self.kv_heads:
             raise WorkloadError(
                 f"attention: {name} of {self.q} queries, {self.k} keys, {self.heads} heads on"

@@ -6,7 +6,7 @@ stores; rows of a TB and threads are those of the launches in the sweep.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -129,7 +129,9 @@ def _rows_of(p: Attention, shape: RowShape, tbs: Ints) -> Ints:
     return plane * p.q + tbs % across * shape.rows
 
 
-def row_dots(p: Attention, library: str, do: Tensor, o: Tensor, memory: Memory) -> tuple[Kernel, Tensor, Tensor]:
+def row_dots(
+    p: Attention, library: str, do: Tensor, o: Tensor, memory: Memory
+) -> tuple[Kernel, Tensor, Tensor]:
     """Return the kernel that sums dO O by row and clears the fp32 dQ, the sums [planes, q], and dQ."""
     shape = DOTS[library, p.d]
     sums, dq = p.scalars(memory, "dO O"), p.rows(memory, "dQ sums", item=4)
@@ -178,11 +180,11 @@ def _copy_program(item: int) -> Program:
     each = COPY_THREADS * item
     code.compute(int=8, control=2, chain=10)
     for at in range(COPY_ELEMENTS):
-        place = {"base": at * each, "bx": COPY_ELEMENTS * each, "warp": WARP * item, "s0": item}
+        source = Pattern(0, item, base=at * each, bx=COPY_ELEMENTS * each, warp=WARP * item, s0=item)
         code.compute(int=COPY_INTS, chain=20)
-        code.load(0, Pattern(0, item, **place), level=2)
+        code.load(0, source, level=2)
         code.wait(0)
-        code.store(1, Pattern(1, item, **place), level=2)
+        code.store(1, replace(source, arg=1), level=2)
     code.exit()
     return Program("attention_copy", (tuple(code.ops),), warps, 18, 0, 2)
 

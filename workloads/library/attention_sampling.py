@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TILE = 128  # rows of a TB
 SMS = 132  # of an H200
 STEPS = {"flash": 16000, "cudnn": 4000}  # tiles of 128 x 128 that are simulated in full, at most
+TBS = {"flash": 8192, "cudnn": 400}  # tiles of 128 rows, which cost time to set up in persistent kernels
 WAVES = (2, 4)  # of the smaller calls in planes, at most
 LENGTH = 8  # tiles of the shorter of two lengths
 
@@ -38,13 +39,13 @@ class Sample:
 
     def time(self, simulate: Callable[[Attention], float]) -> float:
         """Return the time of the call; ``simulate`` gives that of a problem."""
-        name = "q" if self.backward else "k"
         by_length = []
         for length in self.lengths:
             times = []
             for planes in self.planes:
                 smaller = replace(self.of, batch=1, heads=planes, kv_heads=planes)
-                times.append(simulate(self.of if self.whole else replace(smaller, **{name: length})))
+                smaller = replace(smaller, q=length) if self.backward else replace(smaller, k=length)
+                times.append(simulate(self.of if self.whole else smaller))
             by_length.append(_line(self.planes, times, self.of.planes))
         return _line(self.lengths, by_length, self.of.q if self.backward else self.of.k)
 
@@ -60,7 +61,8 @@ def sampled(problem: Attention, backend: str, *, backward: bool) -> Sample:
     p = problem
     length, across = (p.q, p.k // TILE) if backward else (p.k, p.q // TILE)
     steps = across * length // TILE // (2 if p.causal else 1)
-    if p.planes * steps <= STEPS[backend] or p.heads != p.kv_heads or across == 0:
+    small = p.planes * steps <= STEPS[backend] and p.planes * across <= TBS[backend]
+    if small or p.heads != p.kv_heads or across == 0:
         return Sample(p, (p.planes,), (length,), backward)
     wave = SMS * (2 if backend == "flash" and not backward else 1)
     counts = _planes(p.planes, across, wave)
@@ -76,10 +78,13 @@ def _planes(planes: int, across: int, wave: int) -> tuple[int, ...]:
     if planes <= many:
         return (planes,)
 
-    def off(count: int) -> float:
-        rest = (planes - count) * across % wave
-        return min(rest, wave - rest) / wave
+    def last(count: int) -> int:
+        """Return the thread blocks of the last wave."""
+        return (count * across - 1) % wave + 1
 
-    second = min(range(many, max(few + 2, many * 3 // 4), -1), key=off)
-    first = min(range(few, max(1, few * 3 // 4) - 1, -1), key=off)
-    return (first, second) if first < second else (second // 2, second)
+    def off(count: int) -> int:
+        return abs(last(count) - last(planes))
+
+    second = min(range(many, few, -1), key=off)
+    first = min(range(min(few, second - 1), max(1, few // 2) - 1, -1), key=off)
+    return first, second

@@ -1,6 +1,6 @@
 """FlashAttention-2's split over keys, for few queries: the forward kernel of a part, and the combination.
 
-Parts of the keys go to thread blocks (TBs) of their own, which write O and LSE of their part in fp32; a second
+Parts of the keys go to thread blocks (TBs) of their own, which write O and LSE of their part in fp32; another
 kernel weighs and adds them. How many parts there are is FlashAttention's published rule. Of one query a head,
 the heads that share keys become the queries of one plane (``grouped``).
 """
@@ -8,19 +8,22 @@ the heads that share keys become the queries of one plane (``grouped``).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pysim.program.job import MMA_16816, Access, Kernel, Memory, Tensor
-from pysim.program.warp_program import Code, Pattern, Program
+from pysim.program.warp_program import Code, Op, Pattern, Program
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 
 from .attention_flash import COLD, INTS_COPY, REGISTERS, SHUFFLE, WARPS, FlashTile, FlashWriter
-from .attention_problem import ITEM, Attention, row_access
+from .attention_problem import Attention, row_access
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -52,9 +55,7 @@ def grouped(problem: Attention) -> Attention:
     """Return the problem of one query with the heads that share keys as queries of one plane."""
     if problem.q != 1 or problem.heads == problem.kv_heads:
         return problem
-    return replace(
-        problem, heads=problem.kv_heads, q=problem.heads // problem.kv_heads, causal=False
-    )
+    return replace(problem, heads=problem.kv_heads, q=problem.heads // problem.kv_heads, causal=False)
 
 
 def flash_split(
@@ -72,7 +73,8 @@ def flash_split(
     across = -(-p.q // tile.m)
     grid = (across, parts, p.planes)
     code: dict[tuple[int, int], int] = {}
-    lists, rows_of = [], np.zeros((parts, across), np.uint32)
+    lists: list[tuple[Op, ...]] = []
+    rows_of = np.zeros((parts, across), np.uint32)
     for part in range(parts):
         for x in range(across):
             begin = part * each * tile.n
@@ -128,15 +130,11 @@ def _split_accesses(
         row_access(k, "read", keys, keys_end),
         row_access(v, "read", keys, keys_end),
         row_access(sums, "write", lambda t: of_part(p.q, t) + first(t), lambda t: of_part(p.q, t) + last(t)),
-        row_access(
-            lse, "write", lambda t: of_part(1, t) + plane(t), lambda t: of_part(1, t) + plane(t) + 1
-        ),
+        row_access(lse, "write", lambda t: of_part(1, t) + plane(t), lambda t: of_part(1, t) + plane(t) + 1),
     )
 
 
-def _combine(
-    p: Attention, parts: int, memory: Memory, sums: Tensor, lse: Tensor
-) -> tuple[Kernel, Tensor]:
+def _combine(p: Attention, parts: int, memory: Memory, sums: Tensor, lse: Tensor) -> tuple[Kernel, Tensor]:
     """Return the kernel that adds the parts of O by their weights, one part after another."""
     o = p.rows(memory, "O")
     total, height = p.planes * p.q, COMBINE_ROWS[p.d]
@@ -179,21 +177,26 @@ def _combine(
     flat = replace(lse, rows=1, cols=lse.rows * lse.cols)
 
     def weights_of(part: int, tbs: Ints) -> Ints:
+        tbs = np.asarray(tbs, np.int64)
         zero = np.zeros_like(tbs)
         return np.stack([zero, zero + 1, part * total + first(tbs), part * total + last(tbs)], 1)
 
     accesses = [row_access(o, "write", first, last)]
     for part in range(parts):
-        accesses.append(
-            row_access(sums, "read", lambda t, n=part: n * total + first(t), lambda t, n=part: n * total + last(t))  # type: ignore[misc]
-        )
-        accesses.append(Access(flat, "read", lambda t, n=part: weights_of(n, np.asarray(t, np.int64))))  # type: ignore[misc]
+        accesses += [
+            row_access(sums, "read", partial(_plus, part * total, first), partial(_plus, part * total, last)),
+            Access(flat, "read", partial(weights_of, part)),
+        ]
     return Kernel("flash_combine", program, grid, (sums, flat, o), tuple(accesses)), o
 
 
-def _by_warp(arg: int, width: int, lanes: list[int], **apart: int) -> tuple[Pattern, ...]:
+def _plus(rows: int, of: Callable[[Ints], Ints], tbs: Ints) -> Ints:
+    return rows + of(tbs)
+
+
+def _by_warp(arg: int, width: int, lanes: list[int], bx: int, step: int = 0) -> tuple[Pattern, ...]:
     """Return a pattern for each warp: lanes side by side, ``lanes`` of them."""
     return tuple(
-        Pattern(arg, width, base=warp * WARP * width, s0=width, lanes=(1 << many) - 1, **apart)
+        Pattern(arg, width, base=warp * WARP * width, bx=bx, step=step, s0=width, lanes=(1 << many) - 1)
         for warp, many in enumerate(lanes)
     )

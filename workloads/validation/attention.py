@@ -16,8 +16,8 @@ from .table import Row
 
 SHORT_US = 20.0  # below it the period in a graph holds host time, and the sum of the kernels' times counts
 LAUNCHES = 3  # of a small call, back to back: the period of the last is steady
-# Host time between two replays of a graph, which shows if the GPU has less to do than the host: 7.8 us in rows
-# of half `fit` with replays below 60 us, -0.5 us above.
+# Host time between two replays of a graph, which shows if the GPU has less to do than the host: 7.8 us in
+# rows of half `fit` with replays below 60 us, -0.5 us above.
 REPLAY_US, HIDDEN_US = 7.8, 60.0
 QUICK_US, QUICK_ONE_IN = 24.0, 6
 _SIZES = ("batch", "heads", "kv_heads", "q", "k", "head_dim", "causal")
@@ -100,7 +100,7 @@ ATTENTION = Suite(
     cases=_cases,
     run=_attention,
     baselines=_baselines,
-    note="below 20 us the sum of the kernels' durations counts, else the period in a graph, to which host time"
-    " between replays of less than 60 us is added; errors are of SM cycles at the row's own clock; one query is"
-    " FlashAttention-2's alone",
+    note="below 20 us the sum of the kernels' durations counts, else the period in a graph, to which host"
+    " time between replays of less than 60 us is added; errors are of SM cycles at the row's own clock; one"
+    " query is FlashAttention-2's alone",
 )

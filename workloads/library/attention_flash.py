@@ -43,7 +43,7 @@ EXP_FP32, MASK_INTS = 5, 3
 SCORE_INTS = 2
 EXP_INTS = 1 + SCORE_INTS  # FSETP
 COLD = 1600  # cycles until a TB has the code of a step for the first time, 19 to 28 KB
-COLD_UNEVEN = 1000  # more where rows do not fill their tile; fitted to half `fit` of calls with one query
+COLD_UNEVEN = 2000  # more where rows do not fill their tile; fitted to half `fit` of calls with one query
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +206,11 @@ def flash_forward(
 ) -> tuple[Kernel, Tensor, Tensor]:
     """Return the kernel, its O [planes * q, d], and the LSE of each query [planes, q].
 
-    ``operands``: Q, K, V as :meth:`Attention.rows` makes them; None: new ones.
+    ``operands``: Q, K, V as :meth:`Attention.rows` makes them; None: new ones. Raises WorkloadError where
+    heads share keys.
     """
     p, tile = problem, TILES[problem.d]
+    p.require_own_keys("FlashAttention-2's forward kernel")
     if operands is None:
         operands = p.rows(memory, "Q"), p.rows(memory, "K", keys=True), p.rows(memory, "V", keys=True)
     q, k, v = operands

@@ -50,7 +50,7 @@ SCORES = HALF * KEYS // 128  # of a thread
 # Cycles from a TB's start to its first load; until a consumer has its code; of a step and of a tile beside
 # what is counted (code that is not public, the next tile from the counter). Fitted to half `fit` of the
 # rows of up to 2048 queries.
-BEGIN, COLD, STEP, TILE = 850, 1000, 600, 1400
+BEGIN, COLD, STEP, TILE = 850, 1000, 520, 1500
 
 
 class _Writer:

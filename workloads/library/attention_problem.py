@@ -65,10 +65,17 @@ class Attention:
 
     def require_whole(self, rows: int, name: str) -> None:
         """Raise WorkloadError where queries or keys are no whole tiles, or kv heads are shared."""
-        if self.q % rows or self.k % rows or self.heads != self.kv_heads:
+        self.require_own_keys(name)
+        if self.q % rows or self.k % rows:
             raise WorkloadError(
-                f"attention: {name} of {self.q} queries, {self.k} keys, {self.heads} heads on"
-                f" {self.kv_heads}: known are multiples of {rows} and as many kv heads"
+                f"attention: {name} of {self.q} queries and {self.k} keys: known are multiples of {rows}"
+            )
+
+    def require_own_keys(self, name: str) -> None:
+        """Raise WorkloadError where heads share keys."""
+        if self.heads != self.kv_heads:
+            raise WorkloadError(
+                f"attention: {name} of {self.heads} heads on {self.kv_heads}: known for one query alone"
             )
 
     def rows(self, memory: Memory, name: str, *, keys: bool = False, item: int = ITEM) -> Tensor:

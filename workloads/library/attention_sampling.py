@@ -19,18 +19,23 @@ TILE = 128  # rows of a TB
 SMS = 132  # of an H200
 STEPS = {"flash": 16000, "cudnn": 4000}  # tiles of 128 x 128 that are simulated in full, at most
 TBS = {"flash": 8192, "cudnn": 400}  # tiles of 128 rows, which cost time to set up in persistent kernels
-WAVES = (2, 4)  # of the smaller calls in planes, at most
+WAVES, FEW_WAVES = (2, 4), (1, 2)  # of the smaller calls in planes, at most; of calls of long loops
+LONG = 3  # times STEPS in WAVES of long loops
 LENGTH = 8  # tiles of the shorter of two lengths
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Smaller calls ``of`` a problem: at two numbers of planes, and at two lengths; one where it is small."""
+    """Smaller calls ``of`` a problem: at two numbers of planes, and at two lengths, or at one of either.
+
+    ``small``: the call is short enough to be simulated several times.
+    """
 
     of: Attention
     planes: tuple[int, ...]
     lengths: tuple[int, ...]
     backward: bool
+    small: bool = False
 
     @property
     def whole(self) -> bool:
@@ -63,18 +68,19 @@ def sampled(problem: Attention, backend: str, *, backward: bool) -> Sample:
     steps = across * length // TILE // (2 if p.causal else 1)
     small = p.planes * steps <= STEPS[backend] and p.planes * across <= TBS[backend]
     if small or p.heads != p.kv_heads or across == 0:
-        return Sample(p, (p.planes,), (length,), backward)
+        return Sample(p, (p.planes,), (length,), backward, small=True)
     wave = SMS * (2 if backend == "flash" and not backward else 1)
-    counts = _planes(p.planes, across, wave)
     lengths: tuple[int, ...] = (length,)
     if not p.causal and length > 4 * LENGTH * TILE:
         lengths = LENGTH * TILE, 2 * LENGTH * TILE
+    cost = WAVES[1] * wave // across * steps * lengths[-1] // length
+    counts = _planes(p.planes, across, wave, FEW_WAVES if cost > LONG * STEPS[backend] else WAVES)
     return Sample(p, counts, lengths, backward)
 
 
-def _planes(planes: int, across: int, wave: int) -> tuple[int, ...]:
-    """Return one or two numbers of planes that leave a wave as full as ``planes`` do, of about ``WAVES``."""
-    few, many = (max(1, -(-count * wave // across)) for count in WAVES)
+def _planes(planes: int, across: int, wave: int, waves: tuple[int, int]) -> tuple[int, ...]:
+    """Return one or two numbers of planes that leave a wave as full as ``planes`` do, of about ``waves``."""
+    few, many = (max(1, -(-count * wave // across)) for count in waves)
     if planes <= many:
         return (planes,)
 

@@ -18,7 +18,7 @@ from pysim.program.warp_program import Code, Op, Pattern, Program
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 
-from .attention_flash import COLD, INTS_COPY, REGISTERS, SHUFFLE, WARPS, FlashTile, FlashWriter
+from .attention_flash import INTS_COPY, REGISTERS, SHUFFLE, WARPS, FlashTile, FlashWriter
 from .attention_problem import Attention, row_access
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ TILES = {64: FlashTile(64, 256), 128: FlashTile(64, 128)}
 MOST_SPLITS = 128
 BUSY, GOOD = 0.8, 0.85  # of the SMs without a split; of the best share of the last wave
 COMBINE_THREADS, COMBINE_SMEM = 128, 640
+COMBINE_COLD = 2200  # cycles until a TB has the code; fitted to half `fit` of the rows of one query
 COMBINE_ROWS = {64: 8, 128: 4}  # of a TB
 
 
@@ -61,8 +62,12 @@ def grouped(problem: Attention) -> Attention:
 def flash_split(
     problem: Attention, parts: int, memory: Memory, operands: tuple[Tensor, Tensor, Tensor] | None = None
 ) -> tuple[tuple[Kernel, Kernel], Tensor]:
-    """Return the kernel of the parts, the combination, and O [planes * q, d]."""
+    """Return the kernel of the parts, the combination, and O [planes * q, d].
+
+    Raises WorkloadError where heads share keys: see :func:`grouped`.
+    """
     p, tile = problem, TILES[problem.d]
+    p.require_own_keys("FlashAttention-2's split over keys")
     if operands is None:
         operands = p.rows(memory, "Q"), p.rows(memory, "K", keys=True), p.rows(memory, "V", keys=True)
     q, k, v = operands
@@ -145,7 +150,7 @@ def _combine(p: Attention, parts: int, memory: Memory, sums: Tensor, lse: Tensor
         rows = total - (grid[0] - 1) * height if number & 1 else height
         code = Code()
         code.compute(int=60, control=4, chain=40)
-        code.delay(COLD)
+        code.delay(COMBINE_COLD)
         weights = Pattern(1, 4, bx=height * 4, s0=total * 4, s1=4, minor=min(WARP, parts))
         held = min(WARP // min(WARP, parts), rows) * min(WARP, parts)
         code.load(0, replace(weights, lanes=(1 << held) - 1), level=2)

@@ -73,7 +73,7 @@ def _attention(config: Config, *values: str) -> Outcome:
 
     def simulate(problem: Attention) -> float:
         kernels = attention(problem, Memory(), backend=backend, backward=backward).kernels
-        launches = LAUNCHES if sample.whole else 1
+        launches = LAUNCHES if sample.small else 1
         tables = tables_of(config, Job("attention", list(kernels) * launches), "graph")
         ends, run = tables["kernels"]["complete_us"], tables["runs"][0]
         clocks.append(float(run["cycles"] / run["time_us"]))

@@ -42,7 +42,8 @@ EXP_FP32, MASK_INTS = 5, 3
 # much; the cause is not known. Fitted, as is COLD, to half `fit` of the rows of up to 2048 queries.
 SCORE_INTS = 2
 EXP_INTS = 1 + SCORE_INTS  # FSETP
-COLD = 1600  # cycles until a TB has the code of a step for the first time, 19 to 28 KB
+COLD = 1.3  # cycles for each instruction of a step that a TB runs for the first time
+INSTRUCTIONS = {64: 1602, 128: 1166}  # of a step, in SASS
 COLD_UNEVEN = 2000  # more where rows do not fill their tile; fitted to half `fit` of calls with one query
 
 
@@ -90,6 +91,7 @@ class FlashWriter:
 
     def __init__(self, problem: Attention, tile: FlashTile, tiles: int, end: int, split: int = 0) -> None:
         self.p, self.tile, self.tiles, self.end, self.split = problem, tile, tiles, end, split
+        self.cold = round(COLD * INSTRUCTIONS[problem.d])
         self.uneven = end % tile.n > 0 or problem.q % tile.m > 0
         self.code = Code()
 
@@ -134,7 +136,7 @@ class FlashWriter:
         code.wait(0)
         code.barrier()
         if not loop:
-            code.delay(COLD + (COLD_UNEVEN if near == 0 and self.uneven else 0))
+            code.delay(self.cold + (COLD_UNEVEN if near == 0 and self.uneven else 0))
         self.copies(2, near, 1, loop=loop)
         gemm_ops(code, t.rows, t.n, d, held=False)
         self.softmax(masked=near < masks and not loop, first=near == 0)
@@ -162,7 +164,7 @@ class FlashWriter:
         for near in range(apart):
             self.step(near)
         if looped := self.tiles - apart:
-            code.delay(COLD)
+            code.delay(self.cold)
             mark = code.loop_begin()
             self.step(apart, loop=True, looped=looped)
             code.loop_end(mark, looped)

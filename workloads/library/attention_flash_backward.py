@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 WARPS, KEYS, SMEM = 8, 128, 147456
+INSTRUCTIONS = {64: 1345, 128: 1021}  # of a step, in SASS
 GRADIENT_FP32 = 2  # of a score: dP - sum (FADD), times P (FMUL)
 INTS_REDUCE = 2  # LEA and LEA.HI.X of a reduction
 # Cycles of a step besides what is counted: its three barriers and what reductions cost other warps, which
@@ -166,7 +167,8 @@ class _Writer:
         self.keys()
         self.copies(0, 0, 0)
         self.copies(3, 0, 0)
-        code.delay(COLD)
+        cold = round(COLD * INSTRUCTIONS[self.p.d])
+        code.delay(cold)
         # the diagonal is last: a loop over what is not masked, then its tiles
         masks = min(self.tiles, KEYS // m) if self.p.causal else 0
         if looped := self.tiles - masks:
@@ -175,7 +177,7 @@ class _Writer:
             self.step(0, looped=looped + (1 if masks else 0))
             code.loop_end(mark, looped)
         if masks:
-            code.delay(COLD)
+            code.delay(cold)
         for near in range(looped, self.tiles):
             self.step(near)
         self.results()

@@ -66,6 +66,7 @@ def sampled(problem: Attention, backend: str, *, backward: bool) -> Sample:
     p = problem
     length, across = (p.q, p.k // TILE) if backward else (p.k, p.q // TILE)
     steps = across * length // TILE // (2 if p.causal else 1)
+    steps *= 3 if backward else 1  # GEMMs of five, and several kernels
     small = p.planes * steps <= STEPS[backend] and p.planes * across <= TBS[backend]
     if small or p.heads != p.kv_heads or across == 0:
         return Sample(p, (p.planes,), (length,), backward, small=True)

@@ -19,7 +19,7 @@ LAUNCHES = 3  # of a small call, back to back: the period of the last is steady
 # Host time between two replays of a graph, which shows if the GPU has less to do than the host: 7.8 us in
 # rows of half `fit` with replays below 60 us, -0.5 us above.
 REPLAY_US, HIDDEN_US = 7.8, 60.0
-QUICK_US, QUICK_ONE_IN = 24.0, 6
+QUICK_US, QUICK_BACKWARD_US, QUICK_ONE_IN = 24.0, 60.0, 6
 _SIZES = ("batch", "heads", "kv_heads", "q", "k", "head_dim", "causal")
 _TIMES = ("time_us_median", "sm_clock_mhz_median", "all_kernels_us", "kernel_sm_clock_mhz")
 _TOLD = (*_SIZES, "backend", "pass", "launches_per_repeat")
@@ -56,7 +56,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 measured_cycles=time * clock,
                 flops=problem.flops(backward=backward),
                 nbytes=rows_moved * problem.d * ITEM * (2.5 if backward else 1.0),
-                quick=time < QUICK_US and thinned(shape, QUICK_ONE_IN),
+                quick=time < (QUICK_BACKWARD_US if backward else QUICK_US) and thinned(shape, QUICK_ONE_IN),
             )
         )
     return unique(made)

@@ -50,7 +50,7 @@ SCORES = HALF * KEYS // 128  # of a thread
 # Cycles from a TB's start to its first load; until a consumer has its code; of a step and of a tile beside
 # what is counted (code that is not public, the next tile from the counter). Fitted to half `fit` of the
 # rows of up to 2048 queries.
-BEGIN, COLD, STEP, TILE = 850, 1000, 520, 1500
+BEGIN, COLD, STEP, TILE, MASK = 850, 600, 500, 1500, 600
 
 
 class _Writer:
@@ -110,6 +110,7 @@ class _Writer:
             code.ring_arrive(K_EMPTY)
         if masked:
             code.compute(int=MASK_INTS * SCORES, chain=4)
+            code.delay(MASK)
         code.compute(int=SCORES, chain=4)
         code.compute(int=8, smem=4, smem_ops=4, chain=2 * SHUFFLE)
         code.compute(sfu=2, fp32=4, chain=20)

@@ -51,7 +51,7 @@ HALF = ROWS // 2
 SCORES = HALF * QUERIES // 128  # of a thread
 # Cycles of a consumer for a step and for a tile besides what is counted: waits of code that is not public;
 # fitted to half `fit` of the rows of up to 2048 queries.
-STEP, COLD, TILE = 950, 3000, 3000
+STEP, COLD, TILE, MASK = 880, 2200, 3200, 600
 
 
 class _Writer:
@@ -111,6 +111,7 @@ class _Writer:
         code.multiply_wait(1)
         if masked:
             code.compute(int=MASK_INTS * SCORES, chain=4)
+            code.delay(MASK)
         code.compute(fp32=SCORES, sfu=SCORES, int=SCORES // 2, chain=20)
         code.delay(STEP)
         code.multiply_wait(0)

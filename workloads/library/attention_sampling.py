@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 TILE = 128  # rows of a TB
 SMS = 132  # of an H200
-STEPS = {"flash": 16000, "cudnn": 4000}  # tiles of 128 x 128 that are simulated in full, at most
+STEPS = {"flash": 16000, "cudnn": 4000}  # tiles of 128 x 128 that are simulated several times, at most
+ONCE = 2.0  # times as many that are simulated once
 TBS = {"flash": 8192, "cudnn": 400}  # tiles of 128 rows, which cost time to set up in persistent kernels
 WAVES, FEW_WAVES = (2, 4), (1, 2)  # of the smaller calls in planes, at most; of calls of long loops
 LONG = 3  # times STEPS in WAVES of long loops
@@ -28,7 +29,7 @@ LENGTH = 8  # tiles of the shorter of two lengths
 class Sample:
     """Smaller calls ``of`` a problem: at two numbers of planes, and at two lengths, or at one of either.
 
-    ``small``: the call is short enough to be simulated several times.
+    ``small``: the call is short enough to be simulated several times, to have warm caches.
     """
 
     of: Attention
@@ -67,9 +68,9 @@ def sampled(problem: Attention, backend: str, *, backward: bool) -> Sample:
     length, across = (p.q, p.k // TILE) if backward else (p.k, p.q // TILE)
     steps = across * length // TILE // (2 if p.causal else 1)
     steps *= 3 if backward else 1  # GEMMs of five, and several kernels
-    small = p.planes * steps <= STEPS[backend] and p.planes * across <= TBS[backend]
-    if small or p.heads != p.kv_heads or across == 0:
-        return Sample(p, (p.planes,), (length,), backward, small=True)
+    share = max(p.planes * steps / STEPS[backend], p.planes * across / TBS[backend])
+    if share <= ONCE or p.heads != p.kv_heads or across == 0:
+        return Sample(p, (p.planes,), (length,), backward, small=share <= 1)
     wave = SMS * (2 if backend == "flash" and not backward else 1)
     lengths: tuple[int, ...] = (length,)
     if not p.causal and length > 4 * LENGTH * TILE:

@@ -44,6 +44,7 @@ SCORE_INTS = 2
 EXP_INTS = 1 + SCORE_INTS  # FSETP
 COLD = 1.3  # cycles for each instruction of a step that a TB runs for the first time
 INSTRUCTIONS = {64: 1602, 128: 1166}  # of a step, in SASS
+MOVES = {64: 12, 128: 59}  # MOV of a step, in SASS
 COLD_UNEVEN = 2000  # more where rows do not fill their tile; fitted to half `fit` of calls with one query
 
 
@@ -127,7 +128,8 @@ class FlashWriter:
             sums = t.rows * self.p.d // WARP
             code.compute(sfu=rows, fp32=2 * rows, chain=20)
             code.compute(fp32=sums + rows, chain=4)
-        code.compute(fp32=EXP_FP32 * scores, sfu=scores, int=(2 * EXP_INTS + 1) * scores // 2, chain=20)
+        ints = (2 * EXP_INTS + 1) * scores // 2 + MOVES[self.p.d]
+        code.compute(fp32=EXP_FP32 * scores, sfu=scores, int=ints, chain=20)
 
     def step(self, near: int, *, loop: bool = False, looped: int = 0) -> None:
         """Add a tile of keys: one of the loop, or the one ``near`` tiles before the last."""

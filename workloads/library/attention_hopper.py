@@ -50,7 +50,8 @@ SCORES = HALF * KEYS // 128  # of a thread
 # Cycles from a TB's start to its first load; until a consumer has its code; of a step and of a tile beside
 # what is counted (code that is not public, the next tile from the counter). Fitted to half `fit` of the
 # rows of up to 2048 queries.
-BEGIN, COLD, STEP, TILE, MASK = 850, 600, 500, 1500, 600
+# Steps of a TB's first tile take longer: 3,360 cycles (d 128) where later ones take 2,650.
+BEGIN, COLD, STEP, STEP_FIRST, TILE, MASK = 850, 200, 250, 800, 2000, 600
 
 
 class _Writer:
@@ -100,8 +101,8 @@ class _Writer:
         code.exit()
         return tuple(code.ops)
 
-    def step(self, code: PipelinedCode, leads: bool, *, masked: bool, first: bool) -> None:
-        """Add a step of a consumer warp."""
+    def step(self, code: PipelinedCode, leads: bool, more: int, *, masked: bool, first: bool) -> None:
+        """Add a step of a consumer warp that takes ``more`` cycles than is counted."""
         d = self.p.d
         code.ring_wait(K_FULL)
         multiply(code, KEYS, d // 16)
@@ -115,7 +116,7 @@ class _Writer:
         code.compute(int=8, smem=4, smem_ops=4, chain=2 * SHUFFLE)
         code.compute(sfu=2, fp32=4, chain=20)
         code.compute(fp32=2 * SCORES, sfu=SCORES, int=SCORES // 2, chain=20)
-        code.delay(STEP)
+        code.delay(more)
         if not first:
             code.compute(fp32=HALF * d // 128, chain=4)
         code.ring_wait(V_FULL)
@@ -131,14 +132,15 @@ class _Writer:
         only = code.turn_begin()
         code.delay(COLD)
         for turn in turns:
-            self.step(code, leads, masked=p.causal and turn.steps == 1, first=True)
+            more = STEP_FIRST if turn is turns[0] else STEP
+            self.step(code, leads, more, masked=p.causal and turn.steps == 1, first=True)
             loop = turn.steps - 1 - (1 if p.causal and turn.steps > 1 else 0)
             if loop:
                 step = code.loop_begin()
-                self.step(code, leads, masked=False, first=False)
+                self.step(code, leads, more, masked=False, first=False)
                 code.loop_end(step, loop)
             if p.causal and turn.steps > 1:
-                self.step(code, leads, masked=True, first=False)
+                self.step(code, leads, more, masked=True, first=False)
             self.results(code, turn, group, leads)
         code.turn_end(only)
         if leads:

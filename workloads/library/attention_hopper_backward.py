@@ -51,7 +51,7 @@ HALF = ROWS // 2
 SCORES = HALF * QUERIES // 128  # of a thread
 # Cycles of a consumer for a step and for a tile besides what is counted: waits of code that is not public;
 # fitted to half `fit` of the rows of up to 2048 queries.
-STEP, COLD, TILE, MASK = 880, 2200, 3200, 600
+STEP, STEP_FIRST, COLD, TILE, MASK = 650, 1050, 2200, 3200, 600
 
 
 class _Writer:
@@ -101,7 +101,9 @@ class _Writer:
         code.exit()
         return tuple(code.ops)
 
-    def step(self, code: PipelinedCode, first: int, group: int, leads: bool, *, masked: bool) -> None:
+    def step(
+        self, code: PipelinedCode, first: int, group: int, leads: bool, more: int, *, masked: bool
+    ) -> None:
         """Add a step of a consumer warp; its queries begin at row ``first`` (+ 64 a step of a loop)."""
         d = self.p.d
         code.ring_wait(Q_FULL)
@@ -113,7 +115,7 @@ class _Writer:
             code.compute(int=MASK_INTS * SCORES, chain=4)
             code.delay(MASK)
         code.compute(fp32=SCORES, sfu=SCORES, int=SCORES // 2, chain=20)
-        code.delay(STEP)
+        code.delay(more)
         code.multiply_wait(0)
         code.compute(fp32=2 * SCORES, int=SCORES // 2, chain=4)
         code.compute(smem=SCORES // 2, smem_ops=SCORES // 4, chain=4)
@@ -152,10 +154,11 @@ class _Writer:
         for turn in turns:
             first = turn.plane * p.q + turn.first * QUERIES
             masks = ROWS // QUERIES if p.causal else 0
+            more = STEP_FIRST if turn is turns[0] else STEP
             for begin, steps in ((0, masks), (masks, turn.steps - masks)):
                 if steps:
                     step = code.loop_begin()
-                    self.step(code, first + begin * QUERIES, group, leads, masked=begin < masks)
+                    self.step(code, first + begin * QUERIES, group, leads, more, masked=begin < masks)
                     code.loop_end(step, steps)
             self.results(code, turn, group, leads)
         code.turn_end(only)

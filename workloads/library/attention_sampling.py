@@ -76,7 +76,8 @@ def sampled(problem: Attention, backend: str, *, backward: bool) -> Sample:
     if not p.causal and length > 4 * LENGTH * TILE:
         lengths = LENGTH * TILE, 2 * LENGTH * TILE
     cost = WAVES[1] * wave // across * steps * lengths[-1] // length
-    counts = _planes(p.planes, across, wave, FEW_WAVES if cost > LONG * STEPS[backend] else WAVES)
+    few = backend == "flash" and cost > LONG * STEPS[backend]  # tiles that are dealt need more
+    counts = _planes(p.planes, across, wave, FEW_WAVES if few else WAVES)
     return Sample(p, counts, lengths, backward)
 
 

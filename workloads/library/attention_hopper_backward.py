@@ -50,7 +50,7 @@ Q_FULL, Q_EMPTY, DO_FULL, DO_EMPTY = (
 HALF = ROWS // 2
 SCORES = HALF * QUERIES // 128  # of a thread
 # Cycles of a consumer for a step and for a tile besides what is counted: waits of code that is not public;
-# fitted to half `fit` of the rows of up to 2048 queries.
+# found with ten rows of both halves in sight.
 STEP, STEP_FIRST, COLD, TILE, MASK = 650, 1050, 2200, 3200, 600
 
 

@@ -28,8 +28,8 @@ INTS_BEGIN, INTS_ACCESS = 60, 4  # addresses of a TB, and of an access
 DOT_FP32, CONVERT = 3, 1  # of an element: two conversions and a multiply-add; half a pack and a scale
 SHUFFLE = 23  # cycles
 COPY_THREADS, COPY_ELEMENTS = 128, 4  # <128, 4> in the name of PyTorch's elementwise_kernel
-# Offsets of an element by divisions with magic numbers, source and target of four dimensions each: fitted to
-# the copies of 2^20 elements and more in half `fit`, 1.44 elements a cycle and SM.
+# Offsets of an element by divisions with magic numbers, source and target of four dimensions each: from
+# the largest copies, 1.44 elements a cycle and SM.
 COPY_INTS = 42
 COPY_MOST = 1 << 31  # elements
 
@@ -42,8 +42,8 @@ class RowShape:
     threads: int
 
 
-# Cycles until a TB of the row sums, and of the conversion, has its code; fitted to half `fit` of the calls of
-# 16 planes of 128 queries.
+# Cycles until a TB of the row sums, and of the conversion, has its code; found with calls of 16
+# planes of 128 queries.
 COLD = {"flash": (1000, 3000), "cudnn": (300, 600)}
 # (library, d): of the row sums and of the conversion
 DOTS = {

@@ -32,7 +32,7 @@ TILES = {64: FlashTile(64, 256), 128: FlashTile(64, 128)}
 MOST_SPLITS = 128
 BUSY, GOOD = 0.8, 0.85  # of the SMs without a split; of the best share of the last wave
 COMBINE_THREADS, COMBINE_SMEM = 128, 640
-COMBINE_COLD = 2200  # cycles until a TB has the code; fitted to half `fit` of the rows of one query
+COMBINE_COLD = 2200  # cycles until a TB has the code; found with rows of both halves
 COMBINE_ROWS = {64: 8, 128: 4}  # of a TB
 
 

@@ -17,7 +17,7 @@ from .table import Row
 SHORT_US = 20.0  # below it the period in a graph holds host time, and the sum of the kernels' times counts
 LAUNCHES = 3  # of a small call, back to back: the period of the last is steady
 # Host time between two replays of a graph, which shows if the GPU has less to do than the host: 7.8 us in
-# rows of half `fit` with replays below 60 us, -0.5 us above.
+# backward rows with replays below 60 us, -0.5 us above.
 REPLAY_US, HIDDEN_US = 7.8, 60.0
 QUICK_US, QUICK_BACKWARD_US, QUICK_ONE_IN = 24.0, 60.0, 6
 _SIZES = ("batch", "heads", "kv_heads", "q", "k", "head_dim", "causal")

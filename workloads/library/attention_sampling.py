@@ -20,8 +20,7 @@ SMS = 132  # of an H200
 STEPS = {"flash": 16000, "cudnn": 4000}  # tiles of 128 x 128 that are simulated several times, at most
 ONCE = 2.0  # times as many that are simulated once
 TBS = {"flash": 8192, "cudnn": 400}  # tiles of 128 rows, which cost time to set up in persistent kernels
-WAVES, FEW_WAVES = (2, 4), (1, 2)  # of the smaller calls in planes, at most; of calls of long loops
-LONG = 3  # times STEPS in WAVES of long loops
+WAVES = (2, 4)  # of the smaller calls in planes, at most; with half as many causal calls are 30 to 44 % off
 LENGTH = 8  # tiles of the shorter of two lengths
 
 
@@ -75,15 +74,13 @@ def sampled(problem: Attention, backend: str, *, backward: bool) -> Sample:
     lengths: tuple[int, ...] = (length,)
     if not p.causal and length > 4 * LENGTH * TILE:
         lengths = LENGTH * TILE, 2 * LENGTH * TILE
-    cost = WAVES[1] * wave // across * steps * lengths[-1] // length
-    few = backend == "flash" and cost > LONG * STEPS[backend]  # tiles that are dealt need more
-    counts = _planes(p.planes, across, wave, FEW_WAVES if few else WAVES)
+    counts = _planes(p.planes, across, wave)
     return Sample(p, counts, lengths, backward)
 
 
-def _planes(planes: int, across: int, wave: int, waves: tuple[int, int]) -> tuple[int, ...]:
-    """Return one or two numbers of planes that leave a wave as full as ``planes`` do, of about ``waves``."""
-    few, many = (max(1, -(-count * wave // across)) for count in waves)
+def _planes(planes: int, across: int, wave: int) -> tuple[int, ...]:
+    """Return one or two numbers of planes that leave a wave as full as ``planes`` do, of about ``WAVES``."""
+    few, many = (max(1, -(-count * wave // across)) for count in WAVES)
     if planes <= many:
         return (planes,)
 

@@ -32,10 +32,34 @@ def check_kernel_boxes(
     ``regions``: mode, tensor, and row0, row1, col0, col1 of each thread block, int64 (TBs, 4). ``every``: in
     all turns and steps, else in the first and the last ones.
     """
-    tiles = kernel.tiles
-    if tiles is None or not isinstance(kernel.program, RecordedProgram) or kernel.program.op_lists is None:
+    program = kernel.program
+    if kernel.tiles is None or not isinstance(program, RecordedProgram) or program.op_lists is None:
         return
-    ops = dict.fromkeys((op.kind, op.box) for ops in kernel.program.op_lists(0) for op in ops if op.box)
+    if program.tb_rows is None:
+        _check_row(where, kernel, 0, tbs, regions, every=every)
+        return
+    rows = np.asarray(program.tb_rows, np.int64)[tbs]
+    for row in np.unique(rows).tolist():
+        mine = rows == row
+        of_row = [(mode, tensor, region[mine]) for mode, tensor, region in regions]
+        _check_row(where, kernel, row, tbs[mine], of_row, every=every)
+
+
+def _check_row(
+    where: str,
+    kernel: Kernel,
+    row_of_code: int,
+    tbs: Ints,
+    regions: Sequence[tuple[str, Tensor, Ints]],
+    *,
+    every: bool,
+) -> None:
+    """Check the thread blocks ``tbs``, which run a row of the program."""
+    tiles, program = kernel.tiles, kernel.program
+    assert tiles is not None
+    assert isinstance(program, RecordedProgram)
+    assert program.op_lists is not None
+    ops = dict.fromkeys((op.kind, op.box) for ops in program.op_lists(row_of_code) for op in ops if op.box)
     turns, steps = tiles.turns(kernel.tbs), range(max(tiles.steps, tiles.last_steps))
     for turn in range(turns) if every else sorted({0, min(1, turns - 1), turns - 1}):
         tile = tiles.of(tbs, kernel.tbs, turn)

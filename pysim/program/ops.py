@@ -52,13 +52,14 @@ def interleave_classes(classes: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(mixed[np.argsort(place, kind="stable")])
 
 
-def split_block(op: Op, longest: int) -> list[Op]:
+@lru_cache(maxsize=4096)
+def split_block(op: Op, longest: int) -> tuple[Op, ...]:
     """Split a COMPUTE op into near-equal ones of at most ``longest`` instructions; the sums stay exact.
 
     Raises WorkloadError if the pipes have more instructions than there are issue slots.
     """
     if op.issue <= longest:
-        return [op]
+        return (op,)
     pieces = -(-op.issue // longest)
     classes = [*op.pipes, op.issue - sum(op.pipes)]
     if classes[-1] < 0:
@@ -90,7 +91,7 @@ def split_block(op: Op, longest: int) -> list[Op]:
             )
         )
         waves, lost = share, late
-    return made
+    return tuple(made)
 
 
 def alignment(pattern: Pattern, name: str) -> int:
@@ -121,7 +122,7 @@ class LoweredPrograms:
     """The distinct programs of a job as tables; ``index[k]`` is the program of kernel k.
 
     ``ops``, ``patterns``, ``sems``, ``stages`` and ``boxes`` are shared by all programs, which name them by
-    index.
+    index; ``box_index`` is where each box is among them.
     ``programs``: one row (``gs_program``) a distinct :class:`Program`, which is ``distinct[i]``. Recorded
     programs come after them, one a kernel: program len(programs) + i is ``recorded[i]``.
     """
@@ -132,6 +133,7 @@ class LoweredPrograms:
     sems: list[Sem] = field(default_factory=list)
     stages: list[dict[str, Any]] = field(default_factory=list)
     boxes: list[Box] = field(default_factory=list)
+    box_index: dict[Box, int] = field(default_factory=dict)
     programs: list[dict[str, Any]] = field(default_factory=list)
     index: list[int] = field(default_factory=list)
     distinct: list[Program] = field(default_factory=list)
@@ -167,9 +169,9 @@ def add_variant(
         longest = min(longest, tensor)
     # asynchronous multiplies are one block: no warp waits for them to issue
     split = [op.kind == OP["COMPUTE"] and not op.per_warp for op in ops]
-    pieces = [split_block(op, longest) if cut else [op] for op, cut in zip(ops, split, strict=True)]
+    pieces = [split_block(op, longest) if cut else (op,) for op, cut in zip(ops, split, strict=True)]
     # schemes have replaced the marks that they use by now
-    pieces = [[] if op.kind == OP["MARK"] else made_of for op, made_of in zip(ops, pieces, strict=True)]
+    pieces = [() if op.kind == OP["MARK"] else made_of for op, made_of in zip(ops, pieces, strict=True)]
     starts = np.cumsum([0, *(len(p) for p in pieces)]).tolist()
     for op in (piece for group in pieces for piece in group):
         row: dict[str, Any] = {name: getattr(op, name) for name in _COPIED}
@@ -200,9 +202,10 @@ def add_variant(
                 made.sems.append(op.sem)
             row["pattern"] = made.sems.index(op.sem)
         elif op.box is not None:
-            if op.box not in made.boxes:
+            if op.box not in made.box_index:
+                made.box_index[op.box] = len(made.boxes)
                 made.boxes.append(op.box)
-            row["pattern"] = made.boxes.index(op.box)
+            row["pattern"] = made.box_index[op.box]
         elif op.stage is not None:
             stage = op.stage
             row["target"] = entry + starts[op.target]

@@ -46,15 +46,15 @@ def warp_specialized(
     if tb_rows is not None and (len(tb_rows) == 0 or int(tb_rows.max()) >= len(code)):
         raise WorkloadError(f"program {name}: a TB of a row that is not among {len(code)}")
 
-    known_tables: dict[tuple[int, int], CodeTables] = {}  # launches of one kernel share them
+    known: dict[tuple[int, int], CodeTables] = {}  # a kernel that is launched often is lowered once
 
     def lowered(values: Mapping[str, int]) -> CodeTables:
-        blocks = values["gpu.sm.block_max"], values["gpu.sm.block_tensor"]
-        if blocks not in known_tables:
-            known_tables[blocks] = tables(*blocks)
-        return known_tables[blocks]
+        longest = values["gpu.sm.block_max"], values["gpu.sm.block_tensor"]
+        if longest not in known:
+            known[longest] = lowered_for(*longest)
+        return known[longest]
 
-    def tables(longest: int, tensor: int) -> CodeTables:
+    def lowered_for(longest: int, tensor: int) -> CodeTables:
         made = LoweredPrograms()
         shared: dict[tuple[Op, ...], int] = {}
         entries = np.zeros((len(code), warps), np.uint32)
@@ -64,14 +64,7 @@ def warp_specialized(
             for warp, ops in enumerate(row):
                 if id(ops) not in same:
                     if ops not in shared:
-                        shared[ops] = add_variant(
-                            made,
-                            program,
-                            ops,
-                            seen,
-                            longest,
-                            tensor,
-                        )
+                        shared[ops] = add_variant(made, program, ops, seen, longest, tensor)
                     same[id(ops)] = shared[ops]
                 entries[at, warp] = same[id(ops)]
         return CodeTables(
@@ -84,11 +77,11 @@ def warp_specialized(
         )
 
     def rewritten(change: Callable[[tuple[Op, ...]], tuple[Op, ...]]) -> RecordedProgram:
-        known: dict[int, tuple[Op, ...]] = {}
+        done: dict[int, tuple[Op, ...]] = {}
         for ops in (ops for row in code for ops in row):
-            if id(ops) not in known:
-                known[id(ops)] = change(ops)
-        changed = [tuple(known[id(ops)] for ops in row) for row in code]
+            if id(ops) not in done:
+                done[id(ops)] = change(ops)
+        changed = [tuple(done[id(ops)] for ops in row) for row in code]
         return warp_specialized(name, changed, tb_rows, registers=registers, smem=smem, args=args)
 
     program = RecordedProgram(

@@ -9,6 +9,7 @@ from pathlib import Path
 from pysim.errors import ConfigError
 
 from . import (
+    attention,
     cusync,
     deepbench,
     h200,
@@ -38,6 +39,7 @@ SUITES: dict[str, Suite] = {
         torch_sequences.SEQUENCES,
         library_rnn.RNN,
         library_conv.CONV,
+        attention.ATTENTION,
     )
 }
 

@@ -1,0 +1,126 @@
+"""Scaled dot product attention as PyTorch launches it on Hopper: kernels in order, and what they write.
+
+``flash`` is FlashAttention-2 (``torch.nn.attention.SDPBackend.FLASH_ATTENTION``), ``cudnn`` is cuDNN 9.19
+(``CUDNN_ATTENTION``). Which kernel, tile and grid there are follows from the problem alone; the rule agrees
+with all rows of the sweep that this module takes:
+
+======================= ======================================================= ==========================
+call                    kernels in order                                        grids that agree
+======================= ======================================================= ==========================
+flash forward           one of 128 x 128 (d 64) or 128 x 64 tiles (d 128); or   101 of 101 and, of one
+                        split over keys and combined, where fewer than 0.8 x    query, 666 of 666
+                        264 TBs would run (``attention_split.split_count``)
+flash backward          copies of dO and O, row sums, loop over queries, dQ     101 of 101
+cudnn forward           memset, persistent kernel of at most 132 TBs            101 of 101
+cudnn backward          memset, row sums, persistent kernel, dQ                 101 of 101
+======================= ======================================================= ==========================
+
+Kernels of a call run one after another, as a stream and a graph that captured it have it: each also writes a
+word that all of them share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Access, Kernel, Memory, Tensor
+
+from .attention_flash import flash_forward
+from .attention_flash_backward import flash_backward
+from .attention_hopper import hopper_forward
+from .attention_hopper_backward import hopper_backward
+from .attention_problem import Attention
+from .attention_rows import row_dots, strided_copy, to_16_bits
+from .attention_split import flash_split, grouped, split_count
+from .gemm_launches import memset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Backend = Literal["flash", "cudnn"]
+SMS = 132  # of an H200, which split_count asks for
+
+
+class Launches(NamedTuple):
+    """Kernels in their order, and the tensors that they leave: O; or dQ and dK with dV."""
+
+    kernels: tuple[Kernel, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def attention(
+    problem: Attention, memory: Memory, *, backend: Backend = "flash", backward: bool = False
+) -> Launches:
+    """Return what a call launches; the operands are new tensors of ``memory``.
+
+    Raises WorkloadError for an unknown backend and for problems that its kernels here do not take: cuDNN's of
+    one query, backward with other than whole tiles of 128.
+    """
+    if backend not in get_args(Backend):
+        raise WorkloadError(f"attention: backend {backend!r}: must be {' or '.join(get_args(Backend))}")
+    make = {
+        ("flash", False): _flash_forward,
+        ("flash", True): _flash_backward,
+        ("cudnn", False): _cudnn_forward,
+        ("cudnn", True): _cudnn_backward,
+    }[backend, backward]
+    kernels, outputs = make(problem, memory)
+    return Launches(_in_order(kernels, memory), outputs)
+
+
+def _in_order(kernels: tuple[Kernel, ...], memory: Memory) -> tuple[Kernel, ...]:
+    """Return the kernels with an access to a shared word."""
+    if len(kernels) == 1:
+        return kernels
+    order = Access(memory.tensor("order", 1, 1, 4), "write", _whole)
+    return tuple(replace(kernel, accesses=(*kernel.accesses, order)) for kernel in kernels)
+
+
+def _whole(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.tile(np.array([0, 1, 0, 1], np.int64), (len(tbs), 1))
+
+
+def _flash_forward(p: Attention, memory: Memory) -> Launches:
+    p = grouped(p)
+    parts = split_count(p, SMS)
+    if parts > 1:
+        kernels, o = flash_split(p, parts, memory)
+        return Launches(kernels, (o,))
+    kernel, o, _ = flash_forward(p, memory)
+    return Launches((kernel,), (o,))
+
+
+def _gradients(p: Attention, memory: Memory) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """Return new Q, K, V and dO, and O."""
+    q, k, v = p.rows(memory, "Q"), p.rows(memory, "K", keys=True), p.rows(memory, "V", keys=True)
+    return (q, k, v, p.rows(memory, "dO")), p.rows(memory, "O")
+
+
+def _flash_backward(p: Attention, memory: Memory) -> Launches:
+    p.require_whole(128, "FlashAttention-2's backward")
+    (q, k, v, do), o = _gradients(p, memory)
+    copies = [strided_copy(tensor, memory) for tensor in (do, o)]
+    do, o = (copied for _, copied in copies)
+    dots, sums, dq_sums = row_dots(p, "flash", do, o, memory)
+    loop, dkv = flash_backward(p, memory, (q, k, v, do), (p.scalars(memory, "LSE"), sums, dq_sums))
+    conversion, dq = to_16_bits(p, "flash", dq_sums, memory)
+    return Launches((*(kernel for kernel, _ in copies), dots, loop, conversion), (dq, dkv))
+
+
+def _cudnn_forward(p: Attention, memory: Memory) -> Launches:
+    kernel, o, _ = hopper_forward(p, memory)
+    return Launches((memset(memory.tensor("counter", 1, 64, 4)), kernel), (o,))
+
+
+def _cudnn_backward(p: Attention, memory: Memory) -> Launches:
+    p.require_whole(128, "cuDNN's backward kernel")
+    operands, o = _gradients(p, memory)
+    dots, sums, dq_sums = row_dots(p, "cudnn", operands[3], o, memory)
+    loop, dk, dv = hopper_backward(p, memory, operands, (sums, dq_sums))
+    conversion, dq = to_16_bits(p, "cudnn", dq_sums, memory)
+    reset = memset(memory.tensor("counter", 1, 64, 4))
+    return Launches((reset, dots, loop, conversion), (dq, dk, dv))

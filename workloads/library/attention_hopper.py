@@ -1,0 +1,214 @@
+"""cuDNN's forward attention kernel for Hopper: persistent, warp-specialised, wgmma and TMA.
+
+A tile is 128 queries of a plane. The producer warp loads Q, then a tile of 128 keys and one of their values
+for each step, in rings of ``STAGES``. Each of the two consumer groups has 64 queries: S = Q K^T, the online
+softmax in registers while the other group multiplies, O += P V. O goes through shared memory to bulk stores.
+Sizes are those in the kernels' names and launches (``64x128x128_4x1x1``, one TB an SM); the code is not
+public, so the order of its waits is the simplest that the algorithm allows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pysim.program.job import Kernel, Memory, Tensor
+from pysim.program.pipelined_code import PipelinedCode, Ring
+from pysim.program.warp_program import Pattern
+from pysim.workloads.kernels.tiles import WARP
+
+from .attention_flash import MASK_INTS
+from .attention_persistent import (
+    GROUPS,
+    ROWS,
+    SHUFFLE,
+    Roles,
+    Turn,
+    box,
+    deal,
+    multiply,
+    persistent_program,
+    turn_accesses,
+)
+from .attention_problem import Attention
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pysim.program.job import Mode
+    from pysim.program.warp_program import Op
+
+KEYS, STAGES, REGISTERS = 128, 3, 168
+SMEM = {64: 134144, 128: 232448}  # B
+K_FULL, K_EMPTY, V_FULL, V_EMPTY = (
+    Ring(0, STAGES, 2),
+    Ring(STAGES, STAGES, GROUPS),
+    Ring(2 * STAGES, STAGES, 1),
+    Ring(3 * STAGES, STAGES, GROUPS),
+)
+HALF = ROWS // 2
+SCORES = HALF * KEYS // 128  # of a thread
+# Cycles from a TB's start to its first load; until a consumer has its code; of a step and of a tile beside
+# what is counted (code that is not public, the next tile from the counter). Found with 20 rows of
+# both halves in sight.
+# Steps of a TB's first tile take longer: 3,360 cycles (d 128) where later ones take 2,650.
+BEGIN, COLD, STEP, STEP_FIRST, TILE, MASK = 700, 100, 250, 800, 2000, 600
+
+
+class _Writer:
+    """Writes the code of the warps of a TB."""
+
+    def __init__(self, problem: Attention, tensors: Sequence[Tensor]) -> None:
+        self.p, self.tensors = problem, tensors
+
+    def begin(self) -> PipelinedCode:
+        """Return code up to the barrier before the first load."""
+        code = PipelinedCode()
+        code.compute(int=20, chain=0)
+        code.delay(BEGIN)
+        code.barrier()
+        return code
+
+    def idle(self) -> tuple[Op, ...]:
+        """Return the code of a warp with nothing to do."""
+        code = self.begin()
+        code.exit()
+        return tuple(code.ops)
+
+    def producer(self, turns: list[Turn]) -> tuple[Op, ...]:
+        """Return the loads of all tiles."""
+        p, code = self.p, self.begin()
+        only = code.turn_begin()
+        q, k, v = self.tensors[:3]
+        for turn in turns:
+            base = turn.plane * p.k
+            first, half = turn.plane * p.q + turn.x * ROWS, KEYS // 2
+            code.ring_wait(K_EMPTY, emptied=True)
+            code.bulk_load(K_FULL, box(0, p, first, ROWS, 0, q))
+            code.bulk_load(K_FULL, box(1, p, base, KEYS, 0, k))
+            code.ring_wait(V_EMPTY, emptied=True)
+            code.bulk_load(V_FULL, box(2, p, base, KEYS, 0, v))
+            code.advance()
+            if turn.steps > 1:
+                step = code.loop_begin()
+                code.ring_wait(K_EMPTY, emptied=True)
+                for part in (0, half):
+                    code.bulk_load(K_FULL, box(1, p, base + KEYS + part, half, KEYS, k))
+                code.ring_wait(V_EMPTY, emptied=True)
+                code.bulk_load(V_FULL, box(2, p, base + KEYS, KEYS, KEYS, v))
+                code.advance()
+                code.loop_end(step, turn.steps - 1)
+        code.turn_end(only)
+        code.exit()
+        return tuple(code.ops)
+
+    def step(self, code: PipelinedCode, leads: bool, more: int, *, masked: bool, first: bool) -> None:
+        """Add a step of a consumer warp that takes ``more`` cycles than is counted."""
+        d = self.p.d
+        code.ring_wait(K_FULL)
+        multiply(code, KEYS, d // 16)
+        code.multiply_wait(0)
+        if leads:
+            code.ring_arrive(K_EMPTY)
+        if masked:
+            code.compute(int=MASK_INTS * SCORES, chain=4)
+            code.delay(MASK)
+        code.compute(int=SCORES, chain=4)
+        code.compute(int=8, smem=4, smem_ops=4, chain=2 * SHUFFLE)
+        code.compute(sfu=2, fp32=4, chain=20)
+        code.compute(fp32=2 * SCORES, sfu=SCORES, int=SCORES // 2, chain=20)
+        code.delay(more)
+        if not first:
+            code.compute(fp32=HALF * d // 128, chain=4)
+        code.ring_wait(V_FULL)
+        multiply(code, d, KEYS // 16)
+        code.multiply_wait(0)
+        if leads:
+            code.ring_arrive(V_EMPTY)
+        code.advance()
+
+    def consumer(self, turns: list[Turn], group: int, leads: bool) -> tuple[Op, ...]:
+        """Return the code of a warp of a consumer group; one of each group ``leads``."""
+        p, code = self.p, self.begin()
+        only = code.turn_begin()
+        code.delay(COLD)
+        for turn in turns:
+            more = STEP_FIRST if turn is turns[0] else STEP
+            self.step(code, leads, more, masked=p.causal and turn.steps == 1, first=True)
+            loop = turn.steps - 1 - (1 if p.causal and turn.steps > 1 else 0)
+            if loop:
+                step = code.loop_begin()
+                self.step(code, leads, more, masked=False, first=False)
+                code.loop_end(step, loop)
+            if p.causal and turn.steps > 1:
+                self.step(code, leads, more, masked=True, first=False)
+            self.results(code, turn, group, leads)
+        code.turn_end(only)
+        if leads:
+            code.wait_operands_read()
+        code.exit()
+        return tuple(code.ops)
+
+    def results(self, code: PipelinedCode, turn: Turn, group: int, leads: bool) -> None:
+        """Add the stores of a group's O and LSE."""
+        p = self.p
+        sums = HALF * p.d // 128
+        first = turn.plane * p.q + turn.x * ROWS + group * HALF
+        code.delay(TILE)
+        code.compute(smem=4, smem_ops=4, sfu=4, fp32=sums + 4, int=sums // 2, chain=3 * SHUFFLE)
+        if leads:
+            code.wait_operands_read()  # the tile before has left shared memory
+        code.named_barrier(1 + group, 4)
+        code.compute(smem=sums // 2, smem_ops=-(-sums // 8), int=sums // 4, chain=4)
+        code.named_barrier(1 + group, 4)
+        if leads:
+            for half in range(2):
+                code.store(0, Pattern(4, 4, base=(first + half * WARP) * 4, s0=4), level=2)
+            code.bulk_store(box(3, p, first, HALF, 0, self.tensors[3]))
+
+
+def forward_turns(problem: Attention) -> list[Turn]:
+    """Return the tiles in the order in which they are taken."""
+    across, steps = problem.q // ROWS, problem.k // KEYS
+    return [
+        Turn(plane, x, 0, x + 1 if problem.causal else steps)
+        for plane in range(problem.planes)
+        for x in range(across)
+    ]
+
+
+def hopper_forward(
+    problem: Attention, memory: Memory, operands: tuple[Tensor, Tensor, Tensor] | None = None
+) -> tuple[Kernel, Tensor, Tensor]:
+    """Return the kernel, its O [planes * q, d], and the LSE of each query [planes * q, 1].
+
+    ``operands``: Q, K, V as :meth:`Attention.rows` makes them; None: new ones. Raises WorkloadError where
+    queries or keys are no whole tiles, and for kv heads that queries share.
+    """
+    p = problem
+    p.require_whole(ROWS, "cuDNN's forward kernel")
+    if operands is None:
+        operands = p.rows(memory, "Q"), p.rows(memory, "K", keys=True), p.rows(memory, "V", keys=True)
+    q, k, v = operands
+    o, lse = p.rows(memory, "O"), memory.tensor("LSE", p.planes * p.q, 1, 4)
+    tensors = (q, k, v, o, lse)
+    writer, dealt = _Writer(p, tensors), deal(forward_turns(p))
+    roles = Roles(writer.producer, writer.consumer, writer.idle())
+    program, tiles = persistent_program(
+        "cudnn_fprop", dealt, roles, registers=REGISTERS, smem=SMEM[p.d], args=len(tensors)
+    )
+
+    def touched(turn: Turn) -> list[tuple[Tensor, Mode, int, int]]:
+        first = turn.plane * p.q + turn.x * ROWS
+        keys = turn.plane * p.k
+        last = keys + turn.steps * KEYS
+        return [
+            (q, "read", first, first + ROWS),
+            (k, "read", keys, last),
+            (v, "read", keys, last),
+            (o, "write", first, first + ROWS),
+            (lse, "write", first, first + ROWS),
+        ]
+
+    accesses = turn_accesses(dealt, touched)
+    grid = (len(dealt), 1, 1)
+    return Kernel("cudnn_fprop", program, grid, tensors, accesses, tiles=tiles), o, lse

@@ -36,7 +36,7 @@ from .attention_hopper_backward import hopper_backward
 from .attention_problem import Attention
 from .attention_rows import row_dots, strided_copy, to_16_bits
 from .attention_split import flash_split, grouped, split_count
-from .gemm_launches import memset
+from .memset import memset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

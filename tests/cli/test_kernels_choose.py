@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pysim.workloads.library.gemm import choose_gemm
+from pysim.workloads.library.choices.chooser import choose_gemm
 from tests.support.calls import pysim
 
 

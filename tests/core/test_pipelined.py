@@ -14,7 +14,7 @@ from pysim.program.pattern_check import check_patterns
 from pysim.program.pipelined_code import PipelinedCode, Ring
 from pysim.program.tiles import Box, Tiles
 from pysim.program.warp_specialized import warp_specialized
-from pysim.workloads.library.hopper_gemm import HopperGemm, hopper_gemm
+from pysim.workloads.library.gemms.hopper_gemm import HopperGemm, hopper_gemm
 
 from .harness import FAMILY, SCHEMES, config, execute
 

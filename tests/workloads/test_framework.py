@@ -11,7 +11,7 @@ from pysim.program.job import Memory
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.layers import Layer, transformer_layer
 from pysim.workloads.framework.tape import Tape
-from pysim.workloads.library.head_copies import Heads, head_copy
+from pysim.workloads.library.memory.head_copies import Heads, head_copy
 from pysim.workloads.validation.suites import SUITES, cases_of
 
 # What PyTorch 2.11 launched for a layer of BERT-large (batch 8, 128 tokens, fp16) as a captured graph on an

@@ -6,11 +6,11 @@ import pytest
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory
-from pysim.workloads.library.choice import Problem
-from pysim.workloads.library.cutlass import parts_of_k, swizzled
-from pysim.workloads.library.gemm import choose_gemm
-from pysim.workloads.library.hopper_gemm import HopperGemm, hopper_gemm
-from pysim.workloads.library.tiled import walk
+from pysim.workloads.library.choices.choice import Problem
+from pysim.workloads.library.choices.chooser import choose_gemm
+from pysim.workloads.library.choices.cutlass import parts_of_k, swizzled
+from pysim.workloads.library.choices.tiled import walk
+from pysim.workloads.library.gemms.hopper_gemm import HopperGemm, hopper_gemm
 
 
 def linear(m, n, k, dtype="fp16"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pysim.workloads.library import accuracy
-from pysim.workloads.library.choice import DTYPES
+from pysim.workloads.library.choices import accuracy
+from pysim.workloads.library.choices.choice import DTYPES
 
 ROWS = 532
 

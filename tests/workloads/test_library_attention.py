@@ -10,13 +10,13 @@ from pysim import Job, Memory, WorkloadError
 from pysim.isa import OPS
 from pysim.machine.system import resolve
 from pysim.params import PIPES
-from pysim.workloads.library.attention import attention
-from pysim.workloads.library.attention_flash_backward import REDUCE_GAP
-from pysim.workloads.library.attention_hopper import forward_turns
-from pysim.workloads.library.attention_persistent import TILE_STEPS, deal
-from pysim.workloads.library.attention_problem import Attention
-from pysim.workloads.library.attention_sampling import sampled
-from pysim.workloads.library.attention_split import grouped, split_count
+from pysim.workloads.library.attentions.attention import attention
+from pysim.workloads.library.attentions.attention_flash_backward import REDUCE_GAP
+from pysim.workloads.library.attentions.attention_hopper import forward_turns
+from pysim.workloads.library.attentions.attention_persistent import TILE_STEPS, deal
+from pysim.workloads.library.attentions.attention_problem import Attention
+from pysim.workloads.library.attentions.attention_sampling import sampled
+from pysim.workloads.library.attentions.attention_split import grouped, split_count
 from pysim.workloads.validation.attention import ATTENTION
 from pysim.workloads.validation.cases import tables_of
 from pysim.workloads.validation.suites import cases_of

@@ -7,8 +7,8 @@ from pysim import Job, Memory, WorkloadError
 from pysim.errors import ConfigError
 from pysim.machine.system import resolve
 from pysim.program.warp_program import OP, PIPE
-from pysim.workloads.library.choice import Problem
-from pysim.workloads.library.launches import Launch, gemm, launches_of
+from pysim.workloads.library.choices.choice import Problem
+from pysim.workloads.library.gemms.launches import Launch, gemm, launches_of
 from pysim.workloads.validation.cases import tables_of, with_choice
 from pysim.workloads.validation.suites import SUITES, cases_of
 

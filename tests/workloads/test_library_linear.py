@@ -11,8 +11,8 @@ from pysim import Job, simulate
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Memory
 from pysim.workloads.kernels.pointwise import pointwise
-from pysim.workloads.library.gemm_launches import gemm_launches
-from pysim.workloads.library.hopper_gemm import HopperGemm, hopper_gemm
+from pysim.workloads.library.gemms.gemm_launches import gemm_launches
+from pysim.workloads.library.gemms.hopper_gemm import HopperGemm, hopper_gemm
 from pysim.workloads.library.memset import memset
 
 MEMSETS = Path(__file__).parents[1] / "hw/launch/h200_memset.csv"

@@ -7,11 +7,11 @@ from pysim import Job, Memory, simulate
 from pysim.errors import WorkloadError
 from pysim.machine.system import resolve
 from pysim.program.warp_program import OP
-from pysim.workloads.library import memory_bound
 from pysim.workloads.library.captured import captured
-from pysim.workloads.library.memory_bound import OPERATIONS, launch
-from pysim.workloads.library.pointwise_gather import drawn, gather_shape
-from pysim.workloads.library.pointwise_reduce import reduction
+from pysim.workloads.library.memory import memory_bound
+from pysim.workloads.library.memory.memory_bound import OPERATIONS, launch
+from pysim.workloads.library.memory.pointwise_gather import drawn, gather_shape
+from pysim.workloads.library.memory.pointwise_reduce import reduction
 from pysim.workloads.validation.pointwise import NAMES, POINTWISE
 from pysim.workloads.validation.suites import cases_of
 from pysim.workloads.validation.table import packaged, rows_of

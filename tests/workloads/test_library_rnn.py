@@ -8,11 +8,11 @@ import pytest
 from pysim import Job, Memory, simulate
 from pysim.errors import WorkloadError
 from pysim.machine.system import resolve
-from pysim.workloads.library.choice import Problem
-from pysim.workloads.library.recurrent import Recurrent
-from pysim.workloads.library.rnn import rnn, rnn_parts
-from pysim.workloads.library.rnn_cells import bias_gradient, transpose
-from pysim.workloads.library.told import told_hopper, told_launches, told_of
+from pysim.workloads.library.choices.choice import Problem
+from pysim.workloads.library.gemms.told import told_hopper, told_launches, told_of
+from pysim.workloads.library.recurrences.recurrent import Recurrent
+from pysim.workloads.library.recurrences.rnn import rnn, rnn_parts
+from pysim.workloads.library.recurrences.rnn_cells import bias_gradient, transpose
 from pysim.workloads.validation.library_rnn import RNN
 from pysim.workloads.validation.table import packaged, rows_of
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory
-from pysim.workloads.library import memory_bound
-from pysim.workloads.library.head_copies import Heads
-from pysim.workloads.library.pointwise_parts import item_of
+from pysim.workloads.library.memory import memory_bound
+from pysim.workloads.library.memory.head_copies import Heads
+from pysim.workloads.library.memory.pointwise_parts import item_of
 
 from . import operations as op
 from .tape import Tape, Value

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
-from pysim.workloads.library import memory_bound as memory_ops
-from pysim.workloads.library.broadcast import add_repeated, masked_scale
-from pysim.workloads.library.cat_copy import cat
-from pysim.workloads.library.head_copies import Heads, head_copy
-from pysim.workloads.library.launches import gemm
+from pysim.workloads.library.gemms.launches import gemm
+from pysim.workloads.library.memory import memory_bound as memory_ops
+from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
+from pysim.workloads.library.memory.cat_copy import cat
+from pysim.workloads.library.memory.head_copies import Heads, head_copy
 
 from .tape import Gradients, Tape, Value
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
-from pysim.workloads.library import memory_bound
+from pysim.workloads.library.memory import memory_bound
 
 Gradients = Sequence["Tensor | None"]
 

@@ -1,35 +1,51 @@
-"""Which kernel a vendor library launches for a problem: its tile, cluster, split of K and grid.
+"""Kernels that libraries launch on an H200: cuBLAS 13.1, cuDNN 9.19 and PyTorch 2.11.
 
-``gemm.choose_gemm`` answers for cuBLAS 13.1 on an H200. The rule is made of parts that can be read:
+``gemm`` and ``attention`` go from a problem to kernels that run; ``choose_gemm`` names the kernel alone::
 
-- ``small``: one row or column, in fp32 few columns: kernels for vectors, by a few thresholds;
-- ``nvjet``: fp16 and bf16 with rows of multiples of 16 B: each kernel, cluster and split of K has a price
-  made of waves, wgmma's cycles and bytes; the cheapest is taken;
-- ``odd``: fp16 and bf16 with other rows: kernels for Ampere and Turing, by thresholds;
-- ``tiled``: tf32 and fp32: a power law says whether wgmma is used, a tree over the sizes chooses the tile.
+    from pysim import Job, Memory
+    from pysim.workloads import library
 
-How often it is right, in per cent of 532 shapes, each chosen from what other groups of shapes gave; beside it
-the nearest shape of those groups (``accuracy``; its docstring says what is no forecast):
+    kernels, c = library.gemm(4096, 512, 1024, memory=Memory(), trans_a="T", dtype="bf16")
+    Job("linear", list(kernels))
 
-============================  ===========  ===========  ===========  ===========
-right                         fp16         bf16         tf32         fp32
-============================  ===========  ===========  ===========  ===========
-wgmma, mma, FFMA or vector    100 (62)     100 (61)     94 (72)      99 (89)
-family                        97 (59)      97 (58)      94 (68)      82 (75)
-tile                          77 (31)      80 (30)      75 (52)      68 (60)
-tile among the best three     94 (44)      96 (43)      87 (66)      85 (73)
-stages                        91 (36)      92 (36)      88 (63)      81 (77)
-cluster                       87 (42)      89 (41)      100 (98)     100 (98)
-parts of K                    89 (60)      89 (59)      72 (56)      56 (42)
-TBs                           80 (26)      80 (27)      46 (24)      44 (8)
-name of the kernel            71 (20)      73 (19)      58 (35)      62 (52)
-============================  ===========  ===========  ===========  ===========
-
-The names of tf32 and fp32 kernels say nothing of clusters. For 60 shapes cuBLASLt's candidates were
-timed. The tiles chosen for them, held out as well, take 0.5 % more time than the library's in fp16, 0.3 %
-in bf16, 0.2 % less in tf32 and 5.7 % more in fp32: 15 shapes each, of which 2, 2, 3 and 7 get another
-tile; 4 of these 7 were not timed.
-
-``memory_bound`` makes what PyTorch launches for element-wise operations, reductions, softmax, LayerNorm,
-embeddings, dropout, AdamW and copies: kernels that run, not only their names.
+``memory_bound`` has a function for each of PyTorch's element-wise operations, reductions, softmax, LayerNorm,
+embedding, dropout, AdamW and copies. ``rnn`` and ``convolution`` make a recurrent pass and a convolution
+from the kernels that a profile names. Suites ``h200-library-*`` of ``configs/validate.py`` say how close they are.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .attentions.attention import attention
+    from .attentions.attention_problem import Attention
+    from .choices.chooser import choose_gemm
+    from .convolutions.convolution import convolution
+    from .gemms.launches import gemm
+    from .memory import memory_bound
+    from .recurrences.rnn import rnn
+
+__all__ = ["Attention", "attention", "choose_gemm", "convolution", "gemm", "memory_bound", "rnn"]
+
+# imported when they are used: a choice needs no kernels
+_PLACES = {
+    "Attention": "attentions.attention_problem",
+    "attention": "attentions.attention",
+    "choose_gemm": "choices.chooser",
+    "convolution": "convolutions.convolution",
+    "gemm": "gemms.launches",
+    "memory_bound": "memory",
+    "rnn": "recurrences.rnn",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_PLACES[name]}")
+    if name == "memory_bound":
+        return import_module(f"{module.__name__}.{name}")
+    return getattr(module, name)

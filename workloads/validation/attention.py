@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from pysim import Config, Job, Memory
-from pysim.workloads.library.attention import Backend, attention
-from pysim.workloads.library.attention_problem import ITEM, Attention
-from pysim.workloads.library.attention_sampling import sampled
+from pysim.workloads.library.attentions.attention import Backend, attention
+from pysim.workloads.library.attentions.attention_problem import ITEM, Attention
+from pysim.workloads.library.attentions.attention_sampling import sampled
 from pysim.workloads.library.memset import WAIT
 
 from .baselines import roofline_by

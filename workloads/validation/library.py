@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
-from pysim.workloads.library.choice import Problem
-from pysim.workloads.library.gemm import choose_gemm
-from pysim.workloads.library.gemm_launches import gemm_launches
-from pysim.workloads.library.hopper_gemm import HopperGemm, Split
-from pysim.workloads.library.launches import Launch, Reduction, launches_of, predicted
+from pysim.workloads.library.choices.choice import Problem
+from pysim.workloads.library.choices.chooser import choose_gemm
+from pysim.workloads.library.gemms.gemm_launches import gemm_launches
+from pysim.workloads.library.gemms.hopper_gemm import HopperGemm, Split
+from pysim.workloads.library.gemms.launches import Launch, Reduction, launches_of, predicted
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique

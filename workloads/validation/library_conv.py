@@ -7,8 +7,13 @@ from typing import get_args
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError, WorkloadError
-from pysim.workloads.library.convolution import Convolution, Direction, convolution, told_convolution
-from pysim.workloads.library.told import Told, told_of
+from pysim.workloads.library.convolutions.convolution import (
+    Convolution,
+    Direction,
+    convolution,
+    told_convolution,
+)
+from pysim.workloads.library.gemms.told import Told, told_of
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique

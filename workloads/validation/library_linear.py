@@ -8,8 +8,8 @@ from typing import get_args
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
-from pysim.workloads.library.gemm_launches import gemm_launches
-from pysim.workloads.library.hopper_epilogue import Epilogue
+from pysim.workloads.library.gemms.gemm_launches import gemm_launches
+from pysim.workloads.library.gemms.hopper_epilogue import Epilogue
 
 from .cases import Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
 from .library import ITEM, LAUNCHES, TOLD, clocked, rooflines, told_gemm

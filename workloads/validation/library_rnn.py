@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, get_args
 
 from pysim import Config, Job
 from pysim.errors import ConfigError, WorkloadError
-from pysim.workloads.library.recurrent import ITEM, Pass, Recurrent
-from pysim.workloads.library.rnn import check_pass, rnn_parts
-from pysim.workloads.library.told import told_of
+from pysim.workloads.library.gemms.told import told_of
+from pysim.workloads.library.recurrences.recurrent import ITEM, Pass, Recurrent
+from pysim.workloads.library.recurrences.rnn import check_pass, rnn_parts
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pysim.workloads.kernels.tiles import WARP
-from pysim.workloads.library.choice import Problem
-from pysim.workloads.library.launches import Launch
-from pysim.workloads.library.staged_kernels import staged_kernel
+from pysim.workloads.library.choices.choice import Problem
+from pysim.workloads.library.gemms.launches import Launch
+from pysim.workloads.library.gemms.staged_kernels import staged_kernel
 
 SMS, REGISTERS, SMEM, WARPS = 132, 65536, 227 * 1024, 64  # of an H200, of an SM
 EXACT = 60_000  # k-steps of all TBs up to which a GEMM is simulated whole, about 10 s

@@ -10,8 +10,8 @@ import numpy as np
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
 from pysim.workloads.library.captured import captured
-from pysim.workloads.library.memory_bound import launch
-from pysim.workloads.library.pointwise_loops import CHUNK, CHUNKS
+from pysim.workloads.library.memory.memory_bound import launch
+from pysim.workloads.library.memory.pointwise_loops import CHUNK, CHUNKS
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique

@@ -1,4 +1,4 @@
-"""Fit the constants of ``workloads/library/nvjet.py`` to measured choices: ``fit_nvjet.py [FOLD] [ROUNDS]``.
+"""Fit ``workloads/library/choices/nvjet.py`` to measured choices: ``fit_nvjet.py [FOLD] [ROUNDS]``.
 
 A choice is as likely as exp(-SHARPNESS ln price) over the sum of all candidates; the constants maximise the
 likelihood of the rows that are not in FOLD (-1: of all). Candidates far from the best are left out, anew each
@@ -11,7 +11,7 @@ import json
 import math
 import sys
 
-from pysim.workloads.library import accuracy, nvjet
+from pysim.workloads.library.choices import accuracy, nvjet
 
 SHARPNESS = 90.0
 KEPT = 25  # candidates of a row, the cheapest

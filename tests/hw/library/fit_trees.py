@@ -1,7 +1,8 @@
 """Grow the trees of ``workloads/library`` and fit the power law of its ``tiled``: ``fit_trees.py [FOLD]``.
 
 Uses the rows of ``h200_library_gemm.csv`` that are not in FOLD (default: all; a row's fold is that of
-``workloads/library/accuracy.py``). Needs numpy and scikit-learn, no GPU. Prints JSON: weights, trees by name.
+``workloads/library/choices/accuracy.py``). Needs numpy and scikit-learn, no GPU. Prints JSON: weights, trees
+by name.
 """
 
 import csv

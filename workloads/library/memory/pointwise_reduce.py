@@ -20,8 +20,8 @@ from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import Affine, Code, Op, Pattern, Sem
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.memset import memset
 
-from .memset import memset
 from .pointwise_parts import LAST_X, LAST_Y, SMS, THREADS_SM, Work, flat, loads, shuffles, whole
 
 if TYPE_CHECKING:

@@ -20,16 +20,15 @@ from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.cutlass import copy_width
 from pysim.workloads.kernels.split_k_serial import LAST_X, LAST_Y, LAST_Z
 from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
+from pysim.workloads.library.memset import memset
 
 from .gemm_launches import split_k_sum
-from .memset import memset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.program.warp_program import Op
-
-    from .choice import Problem
+    from pysim.workloads.library.choices.choice import Problem
 
     Ints = NDArray[np.int64]
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.workloads.library.gemms.told import check_told, told_launches
 
 from .recurrent import GATES, Recurrent
 from .rnn_cells import Field, bias_gradient, cell_kernel, clear, transpose
 from .rnn_persistent import check_persistent, persistent_back, persistent_lstm
-from .told import check_told, told_launches
 
 KEPT = {"vanilla": 0, "gru": 4, "lstm": 4}  # values of an element that forward keeps for backward
 

@@ -18,9 +18,9 @@ from pysim.program.job import Access
 from pysim.program.pipelined_code import PipelinedCode
 from pysim.program.tiles import Box, Tiles
 from pysim.program.warp_specialized import warp_specialized
+from pysim.workloads.library.gemms.hopper_gemm import multiply_cycles
 
 from .attention_problem import Attention
-from .hopper_gemm import multiply_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

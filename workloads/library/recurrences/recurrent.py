@@ -8,10 +8,10 @@ from typing import Literal
 
 from pysim.errors import WorkloadError
 from pysim.program.job import ALIGN
+from pysim.workloads.library.choices.choice import Problem
+from pysim.workloads.library.gemms.told import Told
 
-from .choice import Problem
 from .rnn_cells import CELL, Cost
-from .told import Told
 
 Pass = Literal["forward_inference", "forward_training", "forward_backward"]
 PASSES = ("forward_inference", "forward_training", "forward_backward")

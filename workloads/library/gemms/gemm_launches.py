@@ -11,10 +11,10 @@ import numpy as np
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.memset import memset
 
 from .hopper_epilogue import NVJET, Cost
 from .hopper_gemm import HopperGemm, check_operands, hopper_gemm
-from .memset import memset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

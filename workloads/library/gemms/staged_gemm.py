@@ -20,8 +20,8 @@ from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.cutlass import copy_width
 from pysim.workloads.kernels.split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST_Z
 from pysim.workloads.kernels.tiles import Tile, tile_ops
+from pysim.workloads.library.choices.cutlass import swizzled
 
-from .cutlass import swizzled
 from .staged_loop import Cost, async_loop, epilogue, register_loop
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""``python -m pysim.workloads.library.accuracy``: the chosen kernels beside those that an H200 ran.
+"""``python -m pysim.workloads.library.choices.accuracy``: the chosen kernels beside those that an H200 ran.
 
 Rows are held out by group (a network's layer, a benchmark): a group is in the fold that the SHA-256 of its
 name gives, modulo 3. What is fitted (constants of ``nvjet``, power law and trees of ``tiled``) is fitted anew
@@ -24,7 +24,7 @@ from statistics import mean
 
 from . import small
 from .choice import DTYPES, GemmChoice, Problem
-from .gemm import ALL, Fitted, tiled_choice
+from .chooser import ALL, Fitted, tiled_choice
 from .tiled import Rules
 
 FOLDS = 3

@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
+from pysim.workloads.library.choices.choice import Problem
+from pysim.workloads.library.gemms.gemm_launches import gemm_launches, split_k_sum
+from pysim.workloads.library.gemms.hopper_epilogue import NVJET
+from pysim.workloads.library.gemms.hopper_gemm import HopperGemm
+from pysim.workloads.library.gemms.staged_gemm import Order, Reduction, StagedGemm, staged_gemm
+from pysim.workloads.library.gemms.staged_loop import Cost
+from pysim.workloads.library.gemms.staged_tile import StagedTile, Unit
+from pysim.workloads.library.gemms.told import Told, told_hopper, told_staged
+from pysim.workloads.library.memset import memset
 
-from .choice import Problem
-from .gemm_launches import gemm_launches, split_k_sum
-from .hopper_epilogue import NVJET
-from .hopper_gemm import HopperGemm
-from .memset import memset
 from .relayout import relayout
-from .staged_gemm import Order, Reduction, StagedGemm, staged_gemm
-from .staged_loop import Cost
-from .staged_tile import StagedTile, Unit
-from .told import Told, told_hopper, told_staged
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory

@@ -17,7 +17,7 @@ from .hopper_epilogue import Cost
 from .hopper_gemm import STAGES, STEP, HopperGemm
 
 if TYPE_CHECKING:
-    from .choice import Problem
+    from pysim.workloads.library.choices.choice import Problem
 
 _NAME = re.compile(
     r"sm90_xmma_gemm_\w+?_tilesize(?P<n>\d+)x(?P<m>\d+)x(?P<k>\d+)_(?:cgasize1x1x1_)?warpgroupsize(?P<groups>\d)"

@@ -18,7 +18,7 @@ from pysim.program.warp_program import Code, Pattern, Program
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .told import Told
+    from pysim.workloads.library.gemms.told import Told
 
     Table = NDArray[np.int64]
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
+from pysim.workloads.library.choices.choice import GemmChoice, Problem
+from pysim.workloads.library.choices.chooser import choose_gemm
+from pysim.workloads.library.choices.kernel_resources import resources
+from pysim.workloads.library.memset import memset
 
-from .choice import GemmChoice, Problem
-from .gemm import choose_gemm
 from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_epilogue import Epilogue
 from .hopper_gemm import STEP, HopperGemm, Split
-from .kernel_resources import resources
-from .memset import memset
 from .staged_gemm import StagedGemm, staged_gemm
 from .staged_kernels import staged_kernel
 from .tile_sum import tile_sum

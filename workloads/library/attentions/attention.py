@@ -28,6 +28,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
+from pysim.workloads.library.memset import memset
 
 from .attention_flash import flash_forward
 from .attention_flash_backward import flash_backward
@@ -36,7 +37,6 @@ from .attention_hopper_backward import hopper_backward
 from .attention_problem import Attention
 from .attention_rows import row_dots, strided_copy, to_16_bits
 from .attention_split import flash_split, grouped, split_count
-from .memset import memset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
+from pysim.workloads.library.choices.choice import Problem
 
-from .choice import Problem
 from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_gemm import HopperGemm, Split
 from .launches import Launch, launches_of

@@ -1,0 +1,1 @@
+"""Attention as PyTorch and cuDNN launch it."""

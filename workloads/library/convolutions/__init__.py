@@ -1,0 +1,1 @@
+"""Convolutions as cuDNN launches them."""

@@ -1,0 +1,1 @@
+"""GEMM kernels as libraries launch them, by name and grid."""

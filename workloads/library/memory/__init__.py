@@ -1,0 +1,1 @@
+"""Memory-bound kernels of PyTorch: element-wise, reductions, rows, copies."""

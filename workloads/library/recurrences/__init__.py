@@ -1,0 +1,1 @@
+"""Recurrent passes as cuDNN launches them."""

@@ -10,7 +10,7 @@
 
 ``memory_bound`` has a function for each of PyTorch's element-wise operations, reductions, softmax, LayerNorm,
 embedding, dropout, AdamW and copies. ``rnn`` and ``convolution`` make a recurrent pass and a convolution
-from the kernels that a profile names. Suites ``h200-library-*`` of ``configs/validate.py`` say how close they are.
+from the kernels that a profile names. Suites ``h200-library-*`` (configs/validate.py) say how close they are.
 """
 
 from __future__ import annotations

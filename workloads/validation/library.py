@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
 from pysim.workloads.library.choices.choice import Problem
-from pysim.workloads.library.choices.chooser import choose_gemm
-from pysim.workloads.library.gemms.gemm_launches import gemm_launches
-from pysim.workloads.library.gemms.hopper_gemm import HopperGemm, Split
+from pysim.workloads.library.choices.chooser import chosen
 from pysim.workloads.library.gemms.launches import Launch, Reduction, launches_of, predicted
 
 from .baselines import roofline_by
@@ -26,7 +24,6 @@ SUM = "execute_split_k"  # kernels that add parts of k: rows that name one do no
 CHOICES = TELL, PREDICT = "told", "predicted"
 LAUNCHES = 3  # back to back: the period of the last is steady
 QUICK_US, QUICK_ONE_IN = 40.0, 12
-SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
 
 
 def _cases(rows: Sequence[Row]) -> list[Case]:
@@ -68,27 +65,10 @@ TOLD = (*_SIZES, "dtype", "trans", "kernel", CLOCK)
 _COLUMNS = (*TOLD, "reduction", "memory_operations")
 
 
-def told_gemm(told: Mapping[str, str]) -> HopperGemm:
-    """Return the GEMM of a row of the sweep, its kernel as the row names it."""
-    size = {name: int(told[name]) for name in _SIZES}
-    words = told["kernel"].split("_")
-    return HopperGemm(
-        m=size["m"],
-        n=size["n"],
-        k=size["k"],
-        tile=(size["tile_m"], size["tile_n"]),
-        stages=size["stages"],
-        cluster=(size["cluster_m"], size["cluster_n"]),
-        tbs=size["grid_x"] * size["grid_y"] * size["grid_z"],
-        split_k=size["split_k"],
-        split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
-        n_fast="h" in words,
-        item=ITEM[told["dtype"]],
-        smem=size["shared_memory_B"],
-        registers=size["registers_per_thread"],
-        trans_a=told["trans"][0] == "T",
-        trans_b=told["trans"][1] == "T",
-    )
+def problem_of(told: Mapping[str, str]) -> Problem:
+    """Return the GEMM of a row."""
+    m, n, k = (int(told[name]) for name in "mnk")
+    return Problem(m, n, k, told["trans"][0], told["trans"][1], told["dtype"], int(told.get("batch", "1")))
 
 
 def clocked(config: Config, told: Mapping[str, str]) -> Config:
@@ -120,21 +100,13 @@ def _launch(told: Mapping[str, str], problem: Problem) -> Launch:
 def _gemm(config: Config, *values: str) -> Outcome:
     """Simulate launches back to back at the SM clock that the row was measured at."""
     told = dict(zip((*_COLUMNS, "choice"), values, strict=True))
-    m, n, k = (int(told[name]) for name in "mnk")
-    problem = Problem(m, n, k, told["trans"][0], told["trans"][1], told["dtype"])
-    if told["choice"] == PREDICT:
-        chosen = choose_gemm(m, n, k, trans_a=problem.trans_a, trans_b=problem.trans_b, dtype=problem.dtype)
-        launch = predicted(chosen, problem)
-    else:
-        launch = _launch(told, problem)
+    problem = problem_of(told)
+    launch = predicted(chosen(problem), problem) if told["choice"] == PREDICT else _launch(told, problem)
     at = clocked(config, told)
     last: list[Mapping[str, NDArray[np.void]]] = []
 
     def time_of(some: Problem) -> float:
-        if some is problem and told["choice"] == TELL and launch.name.startswith(FAMILY):
-            kernels, _ = gemm_launches(told_gemm(told), Memory())
-        else:
-            kernels, _ = launches_of(launch, some, Memory())
+        kernels, _ = launches_of(launch, some, Memory())
         tables = tables_of(at, Job("gemm", list(kernels) * LAUNCHES), "graph")
         last[:] = [tables]
         ends = tables["kernels"]["complete_us"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
@@ -10,9 +11,10 @@ from pysim import Config, Job, Memory
 from pysim.errors import ConfigError
 from pysim.workloads.library.gemms.gemm_launches import gemm_launches
 from pysim.workloads.library.gemms.hopper_epilogue import Epilogue
+from pysim.workloads.library.gemms.nvjet_gemm import nvjet_gemm
 
 from .cases import Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
-from .library import ITEM, LAUNCHES, TOLD, clocked, rooflines, told_gemm
+from .library import ITEM, LAUNCHES, TOLD, clocked, problem_of, rooflines
 from .table import Row
 
 QUICK_US, QUICK_ONE_IN = 40.0, 12
@@ -61,8 +63,10 @@ def _epilogue(kind: str) -> Epilogue:
 def _linear(config: Config, *values: str) -> Outcome:
     """Simulate launches back to back at the SM clock that the row was measured at."""
     told = dict(zip(_TOLD, values, strict=True))
-    gemm = replace(told_gemm(told), batch=int(told["batch"]), epilogue=_epilogue(told["kind"]))
-    kernels, _ = gemm_launches(gemm, Memory())
+    tbs = math.prod(int(told[f"grid_{axis}"]) for axis in "xyz")
+    resources = int(told["registers_per_thread"]), int(told["shared_memory_B"])
+    gemm = nvjet_gemm(told["kernel"], problem_of(told), tbs, *resources)
+    kernels, _ = gemm_launches(replace(gemm, epilogue=_epilogue(told["kind"])), Memory())
     tables = tables_of(clocked(config, told), Job("linear", list(kernels) * LAUNCHES), "graph")
     ends = tables["kernels"]["complete_us"]
     return outcome_of(tables, {"warm": float(ends[-1] - ends[-1 - len(kernels)])})

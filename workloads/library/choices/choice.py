@@ -122,7 +122,7 @@ class GemmChoice:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
 
-def checked(m: int, n: int, k: int, trans_a: str, trans_b: str, dtype: str) -> Problem:
+def checked(m: int, n: int, k: int, trans_a: str, trans_b: str, dtype: str, batch: int = 1) -> Problem:
     """Return the problem, or say what is wrong with it.
 
     Raises
@@ -130,7 +130,7 @@ def checked(m: int, n: int, k: int, trans_a: str, trans_b: str, dtype: str) -> P
     WorkloadError
         For a size that is no positive int of 32 bits, an unknown transpose or type.
     """
-    for name, size in (("m", m), ("n", n), ("k", k)):
+    for name, size in (("m", m), ("n", n), ("k", k), ("batch", batch)):
         if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST:
             raise WorkloadError(f"library GEMM: {name} is {size}: a whole number from 1 to {MOST} is needed")
     for name, value in (("trans_a", trans_a), ("trans_b", trans_b)):
@@ -138,4 +138,4 @@ def checked(m: int, n: int, k: int, trans_a: str, trans_b: str, dtype: str) -> P
             raise WorkloadError(f"library GEMM: {name} is {value}: N or T is needed")
     if dtype not in DTYPES:
         raise WorkloadError(f"library GEMM: dtype {dtype}: there are {', '.join(DTYPES)}")
-    return Problem(m, n, k, trans_a, trans_b, dtype)
+    return Problem(m, n, k, trans_a, trans_b, dtype, batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pysim.errors import WorkloadError
 
@@ -56,9 +56,13 @@ def choose_gemm(
     """
     if device not in DEVICES:
         raise WorkloadError(f"library GEMM: device {device}: choices were measured on {', '.join(DEVICES)}")
-    problem = checked(m, n, k, trans_a, trans_b, dtype)
-    if batch > 1:
-        return batched.choose(replace(problem, batch=batch))
+    return chosen(checked(m, n, k, trans_a, trans_b, dtype, batch))
+
+
+def chosen(problem: Problem) -> GemmChoice:
+    """Return the kernel of a problem whose sizes were checked."""
+    if problem.batch > 1:
+        return batched.choose(problem)
     return small.choose(problem) or tiled_choice(problem)
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
-from pysim.workloads.library.choices.choice import GemmChoice, Problem
-from pysim.workloads.library.choices.chooser import choose_gemm
+from pysim.workloads.library.choices.choice import GemmChoice, Problem, checked
+from pysim.workloads.library.choices.chooser import chosen
 from pysim.workloads.library.choices.kernel_resources import resources
 from pysim.workloads.library.memset import memset
 
 from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_epilogue import Epilogue
-from .hopper_gemm import STEP, HopperGemm, Split
+from .nvjet_gemm import nvjet_gemm
 from .staged_gemm import StagedGemm, staged_gemm
 from .staged_kernels import staged_kernel
 from .tile_sum import tile_sum
@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 Reduction = Literal["", "serial", "kernel"]
 Launches = tuple[tuple["Kernel", ...], "Tensor"]
-_NVJET = re.compile(r"nvjet_sm90_\w+?_(\d+)x(\d+)_64x(\d+)_(\d)x(\d)_([hv])_")
 _HALF_PARTS = re.compile(r"_b?f16_s1688gemm")  # parts of a split k are fp16 or bf16 where the name says C is
-SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
-NVJET_REST = 16384  # bytes of shared memory of an nvjet TB beside its stages, where it is not told
-SMEM = 232448  # most of a TB
 FEW_TILES = 132  # of xmma up to which a second kernel adds parts of k
 
 
@@ -95,9 +91,8 @@ def gemm(
     WorkloadError
         For what ``choose_gemm`` refuses, and kernels that have no template.
     """
-    choice = choose_gemm(m, n, k, trans_a=trans_a, trans_b=trans_b, dtype=dtype, batch=batch)
-    problem = Problem(m, n, k, trans_a, trans_b, dtype, batch)
-    return launches_of(predicted(choice, problem), problem, memory, operands, epilogue)
+    problem = checked(m, n, k, trans_a, trans_b, dtype, batch)
+    return launches_of(predicted(chosen(problem), problem), problem, memory, operands, epilogue)
 
 
 def predicted(choice: GemmChoice, problem: Problem) -> Launch:
@@ -125,7 +120,8 @@ def launches_of(
     Raises WorkloadError for a kernel that has no template, and for batches and epilogues but of ``nvjet``.
     """
     if launch.name.startswith("nvjet"):
-        return gemm_launches(replace(_nvjet(launch, problem), epilogue=epilogue), memory, operands)
+        made_of = nvjet_gemm(launch.name, problem, launch.tbs, launch.registers, launch.smem)
+        return gemm_launches(replace(made_of, epilogue=epilogue), memory, operands)
     if epilogue != "none" or problem.batch > 1:
         raise WorkloadError(
             f"library GEMM: no template for {launch.name[:60]} with {epilogue}, {problem.batch} products"
@@ -140,32 +136,6 @@ def launches_of(
     if launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass")):
         return _staged(launch, problem, memory, operands)
     return vector_dots(launch.name, problem, memory, operands, launch.grid, launch.registers, launch.smem)
-
-
-def _nvjet(launch: Launch, problem: Problem) -> HopperGemm:
-    found, words = _NVJET.match(launch.name), launch.name.split("_")
-    if found is None:
-        raise WorkloadError(f"library GEMM: no template for kernel {launch.name[:60]}")
-    tm, tn, stages, cm, cn = (int(found[number]) for number in range(1, 6))
-    return HopperGemm(
-        m=problem.m,
-        n=problem.n,
-        k=problem.k,
-        tile=(tm, tn),
-        stages=stages,
-        cluster=(cm, cn),
-        tbs=launch.tbs,
-        split_k=launch.split_k,
-        split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
-        n_fast=found[6] == "h",
-        batch=problem.batch,
-        item=problem.item,
-        out=problem.item,
-        smem=launch.smem or min(SMEM, stages * (tm + tn) * STEP + NVJET_REST),
-        registers=launch.registers,
-        trans_a=problem.trans_a == "T",
-        trans_b=problem.trans_b == "T",
-    )
 
 
 def _staged(

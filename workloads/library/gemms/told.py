@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import Problem
 
 from .gemm_launches import gemm_launches, split_k_sum
-from .hopper_gemm import HopperGemm, Split
+from .hopper_gemm import HopperGemm
 from .launches import Launch, launches_of
+from .nvjet_gemm import nvjet_gemm
 from .staged_gemm import StagedGemm, staged_gemm
 from .staged_kernels import staged_kernel
-from .staged_loop import Cost
 from .vector_dots import ATOMIC, LARGEK_ROWS, WARPS
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory, Tensor
 
-_NVJET = re.compile(r"nvjet_sm90_hsh_(\d+)x(\d+)_64x(\d+)_(\d)x(\d)_([hv])_")
-# CUTLASS's FFMA kernels copy 4 B at a time, each with an address of its own, and zeros where no element is.
-# Fitted to 11 recurrent GEMMs of 4 tiles (half `fit`): with the cost of `xmma` they are 11 to 47 % short
-SIMT = Cost(begin=1500, copy=16, step=50, late=0, end=1000)
 STAGED = ("sm80_xmma", "cutlass")
-SPLITS: dict[str, Split] = {"coopA": "m", "coopB": "n"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +59,8 @@ def told_of(text: str) -> Told:
 
 
 def told_hopper(told: Told, problem: Problem) -> HopperGemm:
-    """Return the GEMM of a kernel whose name begins with ``nvjet_sm90_hsh``; refuse other names."""
-    match, words = _NVJET.match(told.name), told.name.split("_")
-    if match is None:
-        raise WorkloadError(f"kernel {told.name[:60]}: its name says no tile, stages and cluster")
-    tm, tn, stages, cm, cn = (int(match[number]) for number in range(1, 6))
-    made = HopperGemm(
-        m=problem.m,
-        n=problem.n,
-        k=problem.k,
-        tile=(tm, tn),
-        stages=stages,
-        cluster=(cm, cn),
-        tbs=told.tbs,
-        split=next((SPLITS[word] for word in words if word in SPLITS), "none"),
-        n_fast=match[6] == "h",
-        smem=told.smem,
-        registers=told.registers,
-        trans_a=problem.trans_a == "T",
-        trans_b=problem.trans_b == "T",
-    )
-    if "splitK" not in words:
-        return made
-    across, down = made.tiles
-    tiles = -(-across // cm) * cm * -(-down // cn) * cn
-    return replace(made, split_k=max(1, told.tbs // tiles))
+    """Return the GEMM of an ``nvjet`` kernel; refuse other names."""
+    return nvjet_gemm(told.name, problem, told.tbs, told.registers, told.smem)
 
 
 def told_launches(
@@ -107,7 +79,7 @@ def told_launches(
         launch = Launch(told.name, told.grid, parts, "serial" if parts > 1 else "", told.registers, told.smem)
         return launches_of(launch, problem, memory, operands)
     gemm = told_staged(told, problem)
-    kernel, c = staged_gemm(gemm, memory, operands, SIMT if "_simt_" in told.name else None)
+    kernel, c = staged_gemm(gemm, memory, operands)
     if gemm.reduction != "kernel":
         return (kernel,), c
     added, c = split_k_sum(c, gemm.split_k, memory, gemm.out)

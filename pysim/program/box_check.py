@@ -82,8 +82,16 @@ def _check_row(
 def _outside(
     tensor: Tensor, box: Box, tile: TileOf, step: int, regions: Sequence[Ints]
 ) -> tuple[int, int, int] | None:
-    """Return thread block, row and column of the first box of a step outside of all regions."""
+    """Return thread block, row and column of the first box of a step outside of all regions.
+
+    Boxes with another pitch than the tensor go by address in a tensor of one row, and are outside of others.
+    """
     row, row_end, col, col_end = box.place(tile, step)
+    if box.pitch != tensor.pitch and box.rows > 1:
+        none = (row >= row_end) | (col >= col_end)
+        begin, end = row * box.pitch + col, (row_end - 1) * box.pitch + col_end
+        col, col_end = np.where(none, 0, begin), np.where(none, 0, end)
+        row, row_end = np.zeros_like(row), np.full_like(row, 1 if tensor.rows == 1 else tensor.rows + 1)
     plane = tile.z * (box.plane // tensor.pitch)
     row, row_end, col, col_end = row + plane, row_end + plane, col // tensor.item, -(-col_end // tensor.item)
     held = (row >= row_end) | (col >= col_end) | ~tile.there

@@ -75,7 +75,7 @@ def test_a_bias_is_an_operand():
     assert [tensor.name for tensor in kernel.args] == ["A", "B", "C", "bias"]
     assert (covered(kernel, "bias") == 2).all()  # by the TBs of two columns of tiles
     a, b = (Memory().tensor(name, 128, 128, 2) for name in "AB")
-    with pytest.raises(WorkloadError, match="2 operands with epilogue bias"):
+    with pytest.raises(WorkloadError, match="2 operands: must be A, B, bias"):
         hopper_gemm(gemm, Memory(), (a, b))
 
 

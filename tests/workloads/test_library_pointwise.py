@@ -177,3 +177,13 @@ def test_times_are_those_measured(case):
     known = {each.case: each for each in cases_of(POINTWISE)[0]}[case]
     made = POINTWISE.run(resolve("h200"), *known.task)
     assert made.cycles["warm"] / known.measured_cycles == pytest.approx(1, abs=0.12)
+
+
+@pytest.mark.parametrize(
+    "shape", [("sum_columns", 1024, 64), ("sum_columns", 1000, 100), ("sum_rows", 3, 16)]
+)
+def test_sums_without_a_template_are_refused(shape):
+    """Lanes of narrow blocks belong to two rows; TBs of 50 columns would load across fours."""
+    op, rows, cols = shape
+    with pytest.raises(WorkloadError, match="no template for blocks"):
+        launch(op, rows, cols, "fp32", Memory())

@@ -20,7 +20,7 @@ class Layer:
 
     ``batch`` sequences of ``seq`` tokens. ``pre``: LayerNorms come before attention and feed-forward, GELU
     is that with tanh (GPT); else behind the sums, and with erf (BERT). ``causal``: scores get a mask.
-    ``training``: with dropout and backward.
+    ``training``: with dropout and backward, of BERT's form alone.
     """
 
     d: int
@@ -37,6 +37,8 @@ class Layer:
         """Refuse features that heads do not share evenly."""
         if min(self.d, self.heads, self.ffn, self.batch, self.seq) < 1 or self.d % self.heads:
             raise WorkloadError(f"Transformer layer of {self.d} features and {self.heads} heads")
+        if self.training and (self.pre or self.causal):
+            raise WorkloadError("Transformer layer: no gradients of masks and of GELU's tanh form")
 
     @property
     def tokens(self) -> int:

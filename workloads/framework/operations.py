@@ -111,7 +111,9 @@ def scale(tape: Tape, a: Value) -> Value:
 
 
 def gelu(tape: Tape, a: Value, approximate: str) -> Value:
-    """Return GELU of ``a``; ``approximate``: none or tanh."""
+    """Return GELU of ``a``; ``approximate``: none or tanh, whose gradient is not known."""
+    if approximate == "tanh" and tape.training and a.wanted:
+        raise WorkloadError("gelu: the gradient of the tanh form has no template")
     made = tape.run(memory_ops.gelu(tape.memory, a.tensor, approximate))
 
     def backward(given: Gradients) -> Gradients:

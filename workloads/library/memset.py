@@ -13,22 +13,22 @@ from pysim.program.warp_program import Code, Pattern, Program
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST = 4096  # bytes; from 64 KiB on a kernel does it, in between is not measured
+MOST = 256  # bytes: one store of 8 B a lane; larger ones take longer (h200_memset.csv)
 # Cycles until the next kernel goes on: a chain of kernels gets 1.6 to 1.9 us longer with a memset before each
 # (tests/hw/launch/h200_memset.csv); 0.85 us of it are the launch itself
 WAIT = 1700
 
 
 def memset(tensor: Tensor) -> Kernel:
-    """Return what clears a tensor of at most 4 KiB: one warp, a store, and a wait.
+    """Return what clears a tensor of at most 256 B: one warp, a store, and a wait.
 
-    Raises WorkloadError for a larger one.
+    Raises WorkloadError for another size, and one that is no multiple of 8 B.
     """
-    if tensor.nbytes > MOST:
-        raise WorkloadError(f"memset of {tensor.nbytes} B: at most {MOST} B")
+    if not 0 < tensor.nbytes <= MOST or tensor.nbytes % 8:
+        raise WorkloadError(f"memset of {tensor.nbytes} B: must be a multiple of 8 B up to {MOST}")
     code = Code()
     code.compute(int=8, control=8, chain=8)
-    code.store(0, Pattern(0, tensor.item, s0=tensor.item, lanes=(1 << min(32, tensor.cols)) - 1))
+    code.store(0, Pattern(0, 8, s0=8, lanes=(1 << tensor.nbytes // 8) - 1))
     code.delay(WAIT)
     code.exit()
 

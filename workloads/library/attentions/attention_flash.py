@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.errors import WorkloadError
 from pysim.program.job import MMA_16816, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Op
 from pysim.program.warp_specialized import warp_specialized
@@ -151,8 +152,10 @@ class FlashWriter:
         gemm_ops(code, t.rows, d, t.n, held=True)
 
     def whole(self) -> tuple[Op, ...]:
-        """Return the op list."""
+        """Return the op list; raise WorkloadError where the last of several tiles is not full."""
         p, t, code = self.p, self.tile, self.code
+        if p.q > t.m and p.q % t.m:
+            raise WorkloadError(f"attention: {p.q} queries: must be at most {t.m}, or a multiple")
         q = Tile(0, p.pitch, ITEM, t.m, p.d, bx=t.m * p.pitch, **self._apart(p.q * p.pitch))
         rows = min(t.m, p.q)
         code.compute(int=INTS_BEGIN, control=8, chain=40)

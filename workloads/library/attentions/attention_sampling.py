@@ -81,6 +81,7 @@ def sampled(problem: Attention, backend: str, *, backward: bool) -> Sample:
 def _planes(planes: int, across: int, wave: int) -> tuple[int, ...]:
     """Return one or two numbers of planes that leave a wave as full as ``planes`` do, of about ``WAVES``."""
     few, many = (max(1, -(-count * wave // across)) for count in WAVES)
+    many = max(many, few + 1)
     if planes <= many:
         return (planes,)
 

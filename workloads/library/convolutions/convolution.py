@@ -18,7 +18,8 @@ from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import Problem
 from pysim.workloads.library.gemms.gemm_launches import gemm_launches, split_k_sum
 from pysim.workloads.library.gemms.hopper_epilogue import NVJET
-from pysim.workloads.library.gemms.hopper_gemm import HopperGemm
+from pysim.workloads.library.gemms.hopper_gemm import STEP, HopperGemm
+from pysim.workloads.library.gemms.operands import after_reset
 from pysim.workloads.library.gemms.staged_gemm import Order, Reduction, StagedGemm, staged_gemm
 from pysim.workloads.library.gemms.staged_loop import Cost
 from pysim.workloads.library.gemms.staged_tile import StagedTile, Unit
@@ -44,6 +45,7 @@ WGMMA = replace(NVJET, begin=NVJET.begin + 4000)
 FFMA_PIXELS = Cost(begin=2500, copy=14, step=30, late=130, end=200)
 MMA_PIXELS = Cost(begin=2300, copy=10, step=12, late=0, end=200)
 STRIDED = 9000  # cycles before the first load of a strided gradient more, fitted to the same half
+DTYPES = ("fp16", "tf32", "fp32")
 OTHERS = ("toNhwc", "toNchw", "init")  # launches beside the main one that have templates
 
 
@@ -65,6 +67,15 @@ class Convolution:
     direction: Direction
     dtype: str
     last: bool
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that are not positive, and types without a kernel."""
+        sizes = (self.images, self.channels, *self.size, self.filters, *self.out, self.taps, self.stride)
+        if min(sizes) < 1 or self.dtype not in DTYPES:
+            raise WorkloadError(
+                f"convolution: sizes {', '.join(map(str, sizes))}, {self.dtype}: must be positive, and one of"
+                f" {', '.join(DTYPES)}"
+            )
 
     @property
     def item(self) -> int:
@@ -136,7 +147,9 @@ def _hopper(told: Told, problem: Problem, pitches: tuple[int, int], item: int) -
     groups = "warpgroupsize2x1x1" in told.name
     # where there are fewer tiles than TBs, these take runs of k-steps (``segment_k_on``)
     tiles = -(-problem.m // m) * -(-problem.n // n)
-    parts = max(1, told.tbs // tiles)
+    steps = -(-problem.k * item // STEP)
+    each = -(-steps // max(1, told.tbs // tiles))
+    parts = -(-steps // each)
     return HopperGemm(
         m=problem.m,
         n=problem.n,
@@ -241,5 +254,8 @@ def convolution(told: Told, others: tuple[Told, ...], conv: Convolution, memory:
     before = [relayout(o, memory, conv.item, operand, reads=False) for o in others if o.name == "toNhwc"]
     after = [relayout(o, memory, conv.item, result, reads=True) for o in others if o.name == "toNchw"]
     if any(other.name == "init" for other in others):
-        before.append(memset(replace(operand, rows=1, cols=64, item=4)))
+        # stands in for the kernel that sets up the addresses of a strided gradient
+        order = memory.tensor("init", 1, 64, 4)
+        before.append(memset(order))
+        made = [after_reset(kernel, order) if kernel is main else kernel for kernel in made]
     return [*before, *made, *after]

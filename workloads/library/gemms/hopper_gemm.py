@@ -26,6 +26,7 @@ from pysim.program.tiles import Box, Tiles
 from pysim.program.warp_specialized import warp_specialized
 
 from .hopper_epilogue import NVJET, Cost, Epilogue, Results, store_results
+from .operands import checked_operands, first_element
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,7 @@ class HopperGemm:
     @property
     def last_steps(self) -> int:
         """K-steps of the last part."""
-        return max(1, self._all_steps - (self.split_k - 1) * self.steps)
+        return self._all_steps - (self.split_k - 1) * self.steps
 
     @property
     def _all_steps(self) -> int:
@@ -283,6 +284,8 @@ def hopper_gemm(
         )
     if gemm.smem < (needed := gemm.stages * sum(gemm.tile) * STEP):
         raise WorkloadError(f"Hopper GEMM: {gemm.smem} B of shared memory, its stages take {needed} B")
+    if gemm.last_steps < 1:
+        raise WorkloadError(f"Hopper GEMM: k of {gemm.k} in {gemm.split_k} parts: the last has no k-step")
     if gemm.batch > 1 and gemm.split_k > 1:
         raise WorkloadError(f"Hopper GEMM: {gemm.batch} products of {gemm.split_k} parts of k: one of both")
     if gemm.turns > 65535 or gemm.steps > 65535:
@@ -300,24 +303,25 @@ def hopper_gemm(
     )
     accesses = _accesses(gemm, a, b, c, bias)
     if counter is not None:
-        accesses += (Access(counter, "update", _first_element),)
+        accesses += (Access(counter, "update", first_element),)
     grid = (size, gemm.tbs // size, 1)
     return Kernel("hopper_gemm", program, grid, (a, b, c, *bias), accesses, tiles=gemm.schedule), c
 
 
 def check_operands(gemm: HopperGemm, memory: Memory, given: Sequence[Tensor] | None) -> Sequence[Tensor]:
-    """Return A, B and the bias if there is one: those given, or new ones; refuse another number of them."""
-    if given is not None:
-        if len(given) != (2 if gemm.epilogue == "none" else 3):
-            raise WorkloadError(f"Hopper GEMM: {len(given)} operands with epilogue {gemm.epilogue}")
-        return given
-    made = []
-    for name, rows, own in (("A", gemm.m, gemm.trans_a), ("B", gemm.n, not gemm.trans_b)):
-        shape = (rows, gemm.k) if own else (gemm.k, rows)
-        made.append(memory.tensor(name, gemm.batch * shape[0], shape[1], gemm.item))
+    """Return A, B and the bias if there is one: those given, or new ones; refuse others than those needed.
+
+    An operand with a pitch of its own is a tensor of one row.
+    """
+    wanted = []
+    for arg, (name, rows, own) in enumerate((("A", gemm.m, gemm.trans_a), ("B", gemm.n, not gemm.trans_b))):
+        high, wide = (rows, gemm.k) if own else (gemm.k, rows)
+        if pitch := gemm.pitches[arg]:
+            high, wide = 1, (high - 1) * pitch // gemm.item + wide
+        wanted.append((name, gemm.batch * high, wide, gemm.item))
     if gemm.epilogue != "none":
-        made.append(memory.tensor("bias", 1, gemm.m, gemm.item))
-    return made
+        wanted.append(("bias", 1, gemm.m, gemm.item))
+    return checked_operands(given, wanted, memory)
 
 
 def _accesses(
@@ -333,10 +337,6 @@ def _accesses(
             *(Access(each, "read", partial(_region, gemm, turn, "bias")) for each in bias),
         ]
     return tuple(made)
-
-
-def _first_element(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.tile(np.array([0, 1, 0, 1], np.int64), (len(tbs), 1))
 
 
 def _region(gemm: HopperGemm, turn: int, what: str, tbs: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -363,5 +363,9 @@ def _region(gemm: HopperGemm, turn: int, what: str, tbs: NDArray[np.int64]) -> N
     else:
         plane = tile.z
     there &= tile.there
+    if what in "ab" and (pitch := gemm.pitches[what == "b"] // gemm.item):
+        last = rows[1] - 1
+        cols = rows[0] * pitch + cols[0], last * pitch + cols[1]
+        rows, high = (none, none + 1), 1
     sides = rows[0] + plane * high, rows[1] + plane * high, *cols
     return np.stack([np.where(there, side, 0) for side in sides], 1)

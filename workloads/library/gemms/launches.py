@@ -15,6 +15,7 @@ from pysim.workloads.library.memset import memset
 from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_epilogue import Epilogue
 from .nvjet_gemm import nvjet_gemm
+from .operands import after_reset
 from .staged_gemm import StagedGemm, staged_gemm
 from .staged_kernels import staged_kernel
 from .tile_sum import tile_sum
@@ -104,7 +105,7 @@ def predicted(choice: GemmChoice, problem: Problem) -> Launch:
         tiles = -(-problem.m // choice.tile[1]) * -(-problem.n // choice.tile[0])  # a name says n, then m
         reduction = "kernel" if tiles <= FEW_TILES else "serial"
     if choice.family.startswith("sm90") and "tilesize64x" in choice.name and problem.n > 64:
-        grid = grid[0] // 2, 2, 1
+        grid = -(-grid[0] // 2), 2, 1
     return Launch(choice.name, grid, choice.split_k, reduction, registers, smem)
 
 
@@ -124,23 +125,21 @@ def launches_of(
         return gemm_launches(replace(made_of, epilogue=epilogue), memory, operands)
     if epilogue != "none" or problem.batch > 1:
         raise WorkloadError(
-            f"library GEMM: no template for {launch.name[:60]} with {epilogue}, {problem.batch} products"
+            f"library GEMM: no template for {launch.name[:60]}, epilogue {epilogue}, batch {problem.batch}"
         )
-    operands = None if operands is None else (operands[0], operands[1])
     if launch.name.startswith("sm90_xmma"):
         hopper, cost = xmma_gemm(launch.name, problem, launch.grid)
         made, c = gemm_launches(hopper, memory, operands, cost)
-        # a kernel that adds parts stands in for TBs that do, but where tiles are many few parts meet
+        # a kernel that adds parts stands in for TBs that do; where tiles are many, few parts meet, and C
+        # is the parts, one below the other
         many = hopper.split_k > 1 and hopper.tiles[0] * hopper.tiles[1] >= hopper.tbs
-        return (made[:-1] if many else made), c
+        return (made[:-1], made[-1].args[0]) if many else (made, c)
     if launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass")):
         return _staged(launch, problem, memory, operands)
     return vector_dots(launch.name, problem, memory, operands, launch.grid, launch.registers, launch.smem)
 
 
-def _staged(
-    launch: Launch, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor] | None
-) -> Launches:
+def _staged(launch: Launch, problem: Problem, memory: Memory, operands: Sequence[Tensor] | None) -> Launches:
     tile, order, copy = staged_kernel(launch.name, launch.registers, launch.smem)
     half = problem.item == 2 and _HALF_PARTS.search(launch.name) is not None
     made = StagedGemm(
@@ -161,7 +160,8 @@ def _staged(
     if made.reduction == "":
         return (kernel,), c
     if made.reduction == "serial":
-        return (memset(memory.tensor("turns", 1, 64, 4)), kernel), c
+        turns = memory.tensor("turns", 1, 64, 4)
+        return (memset(turns), after_reset(kernel, turns)), c
     if order == "xmma":
         added, c = tile_sum(c, made.split_k, (tile.tm, tile.tn), tile.count, memory)
     else:

@@ -22,9 +22,12 @@ from pysim.workloads.kernels.split_k_serial import FIRST_Z, LAST_X, LAST_Y, LAST
 from pysim.workloads.kernels.tiles import Tile, tile_ops
 from pysim.workloads.library.choices.cutlass import swizzled
 
+from .operands import checked_operands
 from .staged_loop import Cost, async_loop, epilogue, register_loop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pysim.program.recorded_program import RecordedProgram
@@ -233,7 +236,7 @@ def _program(gemm: StagedGemm, cost: Cost) -> RecordedProgram:
 def staged_gemm(
     gemm: StagedGemm,
     memory: Memory,
-    operands: tuple[Tensor, Tensor] | None = None,
+    operands: Sequence[Tensor] | None = None,
     cost: Cost | None = None,
 ) -> tuple[Kernel, Tensor]:
     """Return the kernel and its C, n x m; with ``reduction`` "kernel" the parts, split_k * n x m.
@@ -254,9 +257,8 @@ def staged_gemm(
         if pitch:
             rows, cols = shapes[arg]
             shapes[arg] = 1, (rows - 1) * pitch // t.item + cols
-    if operands is None:
-        operands = memory.tensor("A", *shapes[0], t.item), memory.tensor("B", *shapes[1], t.item)
-    a, b = operands
+    wanted = [(name, *shape, t.item) for name, shape in zip("AB", shapes, strict=True)]
+    a, b = checked_operands(operands, wanted, memory)
     planes = gemm.split_k if gemm.reduction == "kernel" else 1
     c = memory.tensor("C", gemm.n * planes, gemm.m, gemm.stored)
     cost = cost or (MMA if t.unit != "ffma" else FFMA if gemm.order == "xmma" else SIMT)

@@ -23,6 +23,7 @@ from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 from pysim.workloads.library.memset import memset
 
 from .gemm_launches import split_k_sum
+from .operands import after_reset, checked_operands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,10 +100,9 @@ def vector_dots(
     if warps == 0:
         raise WorkloadError(f"library GEMM: no template for kernel {name[:60]}")
     p, item = problem, problem.item
-    if operands is None:
-        a = (p.m, p.k) if p.trans_a == "T" else (p.k, p.m)
-        b = (p.n, p.k) if p.trans_b == "N" else (p.k, p.n)
-        operands = memory.tensor("A", *a, item), memory.tensor("B", *b, item)
+    a = (p.m, p.k) if p.trans_a == "T" else (p.k, p.m)
+    b = (p.n, p.k) if p.trans_b == "N" else (p.k, p.n)
+    operands = checked_operands(operands, [("A", *a, item), ("B", *b, item)], memory)
     a_along, b_along = p.trans_a == "T", p.trans_b == "N"
     matrix, vectors = operands
     many, columns, along, other = p.m, p.n, a_along, b_along
@@ -125,7 +125,9 @@ def vector_dots(
     c = memory.tensor("C", columns * planes, many, out)
     kernel = _kernel(shape, matrix, vectors, c, registers, smem)
     if atomic:
-        return (memset(memory.tensor("scaled", 1, 64, 4)), kernel), c
+        # a kernel has scaled C: a memset of a word of its own stands in, which this one waits for
+        scaled = memory.tensor("scaled", 1, 64, 4)
+        return (memset(scaled), after_reset(kernel, scaled)), c
     if planes == 1:
         return (kernel,), c
     added, c = split_k_sum(c, planes, memory, item)

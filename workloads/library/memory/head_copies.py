@@ -42,7 +42,7 @@ class Heads:
 
     def check(self, name: str, wide: Tensor, col0: int, narrow: tuple[int, int]) -> None:
         """Raise WorkloadError where TBs would not lie within heads, or the tensors do not fit."""
-        if (self.seq * self.d) % CHUNK or (self.d % WARP) or (CHUNK % self.d and self.d % CHUNK):
+        if (self.seq * self.d) % CHUNK or (self.d % WARP) or CHUNK % self.d:
             raise WorkloadError(
                 f"{name}: heads of {self.seq} x {self.d}: {CHUNK} elements must be whole rows"
             )

@@ -179,9 +179,10 @@ def test_times_are_those_measured(case):
     assert made.cycles["warm"] / known.measured_cycles == pytest.approx(1, abs=0.12)
 
 
-@pytest.mark.parametrize(
-    "shape", [("sum_columns", 1024, 64), ("sum_columns", 1000, 100), ("sum_rows", 3, 16)]
-)
+NARROW = [("sum_columns", 1024, 64), ("sum_columns", 1000, 100), ("sum_rows", 3, 16)]
+
+
+@pytest.mark.parametrize("shape", NARROW)
 def test_sums_without_a_template_are_refused(shape):
     """Lanes of narrow blocks belong to two rows; TBs of 50 columns would load across fours."""
     op, rows, cols = shape

@@ -26,6 +26,8 @@ from .gemm_launches import split_k_sum
 from .operands import after_reset, checked_operands
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pysim.program.warp_program import Op
@@ -85,7 +87,7 @@ def vector_dots(
     name: str,
     problem: Problem,
     memory: Memory,
-    operands: tuple[Tensor, Tensor] | None,
+    operands: Sequence[Tensor] | None,
     grid: tuple[int, int, int],
     registers: int,
     smem: int,
@@ -102,9 +104,9 @@ def vector_dots(
     p, item = problem, problem.item
     a = (p.m, p.k) if p.trans_a == "T" else (p.k, p.m)
     b = (p.n, p.k) if p.trans_b == "N" else (p.k, p.n)
-    operands = checked_operands(operands, [("A", *a, item), ("B", *b, item)], memory)
+    given = checked_operands(operands, [("A", *a, item), ("B", *b, item)], memory)
     a_along, b_along = p.trans_a == "T", p.trans_b == "N"
-    matrix, vectors = operands
+    matrix, vectors = given
     many, columns, along, other = p.m, p.n, a_along, b_along
     if p.m == 1:
         matrix, vectors, many, columns, along, other = vectors, matrix, p.n, 1, b_along, a_along

@@ -122,14 +122,14 @@ def reduce_kernels(
     """Return the launches of a sum, a memset of counters first where TBs share it.
 
     ``source``: [outputs, inputs] if ``plan.by_rows``, else [inputs, outputs]. Raises WorkloadError for blocks
-    that are narrower than a warp, columns that TBs cannot share in fours, and where the last loads of a thread
-    would have masks that the template has not.
+    that are narrower than a warp, columns that TBs cannot share in fours, and where the last loads of a
+    thread would have masks that the template has not.
     """
     shared = -(-plan.outputs // plan.grid[0])
     if plan.block[0] < WARP or (not plan.by_rows and shared % COLUMNS):
         raise WorkloadError(
-            f"sum of {plan.outputs} x {plan.inputs}: no template for blocks of {plan.block[0]} threads, {shared}"
-            " outputs a TB"
+            f"sum of {plan.outputs} x {plan.inputs}: no template for blocks of {plan.block[0]} threads,"
+            f" {shared} outputs a TB"
         )
     view = (
         Tensor(source.name, plan.outputs, plan.inputs, source.item, source.address)

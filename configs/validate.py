@@ -105,8 +105,8 @@ def options_of(suites):
     args.gpu = args.gpu or suite.gpu
     every, left_out, args.table = cases_of(suite, args.measured)
     if suite.choices:
-        args.choice = args.choice or suite.choices[0]
-    if args.choice:
+        args.choice = suite.choices[0] if args.choice is None else args.choice
+    if args.choice is not None:
         every = with_choice(suite, every, args.choice)
     keys = ("suite", "subset", "table", *(("choice",) if suite.choices else ()))
     script = Script.start("validate", parser, args, keys)

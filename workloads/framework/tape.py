@@ -81,8 +81,11 @@ class Tape:
     def backward(self, of: Value, gradient: Tensor) -> None:
         """Launch the gradients of all that ``of`` was computed from, given its own.
 
-        Raises WorkloadError where nothing was recorded.
+        Raises WorkloadError where nothing was recorded, and for a gradient of another shape.
         """
+        shapes = [(tensor.rows, tensor.cols, tensor.item) for tensor in (of.tensor, gradient)]
+        if shapes[0] != shapes[1]:
+            raise WorkloadError(f"backward from {of.tensor.name}: {shapes[0]}, its gradient is {shapes[1]}")
         if of.operation is None:
             raise WorkloadError(f"backward from {of.tensor.name}: nothing was recorded")
         _Way(self, _uses(of.operation)).run(of, gradient)

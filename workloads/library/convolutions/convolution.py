@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import Problem
@@ -71,10 +71,10 @@ class Convolution:
     def __post_init__(self) -> None:
         """Refuse sizes that are not positive, and types without a kernel."""
         sizes = (self.images, self.channels, *self.size, self.filters, *self.out, self.taps, self.stride)
-        if min(sizes) < 1 or self.dtype not in DTYPES:
+        if min(sizes) < 1 or self.dtype not in DTYPES or self.direction not in get_args(Direction):
             raise WorkloadError(
-                f"convolution: sizes {', '.join(map(str, sizes))}, {self.dtype}: must be positive, and one of"
-                f" {', '.join(DTYPES)}"
+                f"convolution: sizes {', '.join(map(str, sizes))}, {self.dtype}, {self.direction}: must be"
+                f" positive, one of {', '.join(DTYPES)} and of {', '.join(get_args(Direction))}"
             )
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import GemmChoice, Problem, checked
@@ -93,6 +93,8 @@ def gemm(
         For what ``choose_gemm`` refuses, and kernels that have no template.
     """
     problem = checked(m, n, k, trans_a, trans_b, dtype, batch)
+    if epilogue not in get_args(Epilogue):
+        raise WorkloadError(f"library GEMM: epilogue {epilogue!r}: must be {', '.join(get_args(Epilogue))}")
     return launches_of(predicted(chosen(problem), problem), problem, memory, operands, epilogue)
 
 

@@ -118,10 +118,15 @@ def register_loop(code: Code, tile: StagedTile, cost: Cost, steps: int, whole: i
 
     def fetch(step: int, *, loop: bool = False) -> None:
         ops = copies(step)
-        # a lane's pieces of 16 B: those after the first are in L1 or on their way
-        pieces = WIDE // ops[0][0].width if ops and ops[0][0].s0 == WIDE else 1
-        first = ops[: -(-len(ops) // pieces)]
-        held = [-(-WARP // patterns[0].minor) * LATER // 8 for patterns in ops[len(first) :]]
+        first: list[tuple[Pattern, ...]] = []
+        held = []
+        for arg in dict.fromkeys(patterns[0].arg for patterns in ops):
+            mine = [patterns for patterns in ops if patterns[0].arg == arg]
+            # a lane's pieces of 16 B: those after the first are in L1 or on their way
+            pieces = WIDE // mine[0][0].width if mine[0][0].s0 == WIDE else 1
+            cut = -(-len(mine) // pieces)
+            first += mine[:cut]
+            held += [-(-WARP // patterns[0].minor) * LATER // 8 for patterns in mine[cut:]]
         code.compute(int=cost.copy * len(ops), smem=sum(held), smem_ops=len(held), smem_back=UNNEEDED)
         for patterns in first:
             code.load(0, *patterns, level=0 if loop else 2)

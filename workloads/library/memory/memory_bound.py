@@ -57,6 +57,9 @@ def _converted(work: Work, item: int, operands: int) -> Work:
 def _element_wise(
     name: str, memory: Memory, inputs: tuple[Tensor, ...], work: Work, registers: int = 32
 ) -> Launched:
+    shapes = [(tensor.rows, tensor.cols, tensor.item) for tensor in inputs]
+    if any(shape != shapes[0] for shape in shapes):
+        raise WorkloadError(f"{name}: operands (rows, columns, bytes) {shapes}: must be equal")
     out = _like(memory, name, inputs[0])
     kernel = vectorised(name, inputs, [out], _converted(work, out.item, len(inputs) + 1), registers)
     return Launched((kernel,), (out,))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access
+from pysim.workloads.library.gemms.cutlass_sum import cutlass_sum
 from pysim.workloads.library.gemms.gemm_launches import gemm_launches, split_k_sum
 from pysim.workloads.library.gemms.hopper_epilogue import NVJET
 from pysim.workloads.library.gemms.hopper_gemm import STEP, HopperGemm
@@ -53,6 +54,8 @@ MOST_STAGES = 16
 WGMMA = replace(NVJET, begin=NVJET.begin + 4000)
 FFMA_PIXELS = Cost(begin=2500, copy=14, step=30, late=130, end=200)
 MMA_PIXELS = Cost(begin=2300, copy=10, step=12, late=0, end=200)
+MMA_WGRAD = Cost(begin=2300, copy=40, step=12, late=0, end=200)  # k is pixels: divided for each copy
+WITHOUT_PIXELS = Cost(begin=2300, copy=5, step=12, late=0, end=200)
 STRIDED = 9000  # cycles before the first load of a strided gradient more, fitted to the same half
 BATCHED = "reduce_wgrad_nchw_helper"  # adds the gradients of filters that each image has
 SUMS = ("sm90_xmma_wgrad_indexed_", "sm80_xmma_wgrad_implicit", "sm90_xmma_fprop_implicit", BATCHED)
@@ -116,6 +119,8 @@ def _staged(told: Told, problem: Problem, pitches: tuple[int, int], item: int, l
     reduction: Reduction = "" if parts == 1 else "kernel" if told.summed else adds
     align = _ALIGN.search(told.name)
     copy = min(16, int(align[1]) * item) if align and WITHOUT in told.name else 16
+    if "wgrad" in told.name and WITHOUT in told.name:
+        copy = item  # a multiply takes pairs of pixels, which do not lie side by side
     tile = StagedTile(m, n, deep, shape, min(stages, 6), unit, item, told.registers, told.smem)
     return StagedGemm(
         m=problem.m,
@@ -184,7 +189,11 @@ def _cost(told: Told, gemm: StagedGemm, conv: Convolution) -> Cost | None:
         return COSTS[conv.direction]
     if "gemm_" in told.name and "implicit" not in told.name:
         return None
+    if WITHOUT in told.name:
+        return WITHOUT_PIXELS
     pixels = FFMA_PIXELS if gemm.tile.unit == "ffma" else MMA_PIXELS
+    if _WGRAD.match(told.name):
+        pixels = MMA_WGRAD
     return replace(pixels, begin=pixels.begin + _strided(conv))
 
 
@@ -209,6 +218,12 @@ def _main(told: Told, others: tuple[Told, ...], conv: Convolution, memory: Memor
         return made
     kernel, c = staged_gemm(gemm, memory, cost=_cost(told, gemm, conv))
     if gemm.reduction == "kernel":
+        if _WGRAD.match(told.name):  # all rows of the sweep have a memset
+            return [
+                memset(memory.tensor("turns", 1, 64, 4)),
+                kernel,
+                cutlass_sum(c, gemm.split_k, memory, gemm.out)[0],
+            ]
         return [kernel, split_k_sum(c, gemm.split_k, memory, gemm.out)[0]]
     cleared = any(other.name == SCALED for other in others)
     if gemm.reduction != "atomic" or cleared:
@@ -250,19 +265,20 @@ def convolution(told: Told, others: tuple[Told, ...], conv: Convolution, memory:
         order = memory.tensor("init", 1, 64, 4)
         before.append(memset(order))
         made = [after_reset(kernel, order) if kernel is main else kernel for kernel in made]
-    kernels = [*before, *made, *after]
-    plain = all(other.name in ("toNhwc", "toNchw", "init") for other in others)
-    return kernels if plain else _in_order(kernels, memory)
+    return _in_order([*before, *made, *after], memory)
 
 
 def _in_order(kernels: list[Kernel], memory: Memory) -> list[Kernel]:
-    """Return kernels of which each waits for the one before, as in a stream: by a word that it reads."""
-    made, before = [], None
-    for kernel in kernels:
-        order = memory.tensor("order", 1, 64, 4)
-        accesses = [*kernel.accesses, Access(order, "update", first_element)]
-        if before is not None:
-            accesses.append(Access(before, "read", first_element))
-        made.append(replace(kernel, accesses=tuple(accesses)))
-        before = order
+    """Return kernels of which each waits for the one before, as in a stream: by a word that it reads.
+
+    The first waits for the last, where a job has them several times.
+    """
+    if len(kernels) == 1:
+        return kernels
+    words = [memory.tensor("order", 1, 64, 4) for _ in kernels]
+    made = []
+    for number, kernel in enumerate(kernels):
+        waits = Access(words[number - 1], "read", first_element)
+        done = Access(words[number], "update", first_element)
+        made.append(replace(kernel, accesses=(*kernel.accesses, waits, done)))
     return made

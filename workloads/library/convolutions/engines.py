@@ -39,8 +39,8 @@ TILES = {2304: ((32, 32), (2, 1)), 3328: ((64, 32), (2, 1)), 6400: ((64, 128), (
 # its bounds; backward data does so for each reduction. Fitted to half `fit`
 COSTS = {
     "forward": Cost(begin=2500, copy=20, step=30, late=0, end=200),
-    "backward_data": Cost(begin=2500, copy=10, step=30, late=0, end=200, reduce=20),
-    "backward_weights": Cost(begin=2500, copy=17, step=30, late=0, end=200, reduce=10),
+    "backward_data": Cost(begin=2500, copy=9, step=30, late=0, end=200, reduce=40),
+    "backward_weights": Cost(begin=2500, copy=19, step=30, late=0, end=200, reduce=10),
 }
 
 
@@ -74,11 +74,14 @@ def engine_gemm(told: Told, conv: Convolution) -> StagedGemm:
         return StagedGemm(rows, cols, problem.k, tile, "rows", item, out=item, trans_a=False, pitches=pitches)
     image = conv.channels * conv.size[0] * conv.size[1] * item
     if back:
-        # gradients: filters x pixels an image; filters: filters x (channels, taps); results overlap
+        # gradients: filters x pixels an image; filters: filters x (channels, taps). Results overlap: those of a
+        # channel's taps within as many rows of the image as the filter has
+        side = min(conv.size[0], round(conv.taps**0.5))
+        spread = ((conv.channels - 1) * conv.size[0] + side) * conv.size[1] * item
         moves = conv.filters * pixels * item, 0, image
         return StagedGemm(
             rows, cols, conv.filters * parts, tile, "xmma", item, parts, *_added(parts, item), False, True,
-            moves=moves, pitch_c=_within(image, cols, item), apart=round(conv.stride**0.5),
+            moves=moves, pitch_c=_within(spread, cols, item), apart=round(conv.stride**0.5),
         )  # fmt: skip
     depth = -(-conv.pixels // parts)
     held = image * conv.images // parts  # bytes of the images that a part reads

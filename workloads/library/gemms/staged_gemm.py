@@ -320,9 +320,7 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
         pitch, start = pitches[arg] // item, part * (moves[arg] // item)
         if gemm.moves and arg < 2:  # k counts from the part's first
             first = k[0]
-            rows, cols = (
-                tuple(side - first * (pair is k) for side in pair) for pair in (rows, cols)
-            )
+            rows, cols = (tuple(side - first * (pair is k) for side in pair) for pair in (rows, cols))
         elif not gemm.moves:
             start = 0 * start
         begin, end = start + rows[0] * pitch + cols[0], start + (rows[1] - 1) * pitch + cols[1]

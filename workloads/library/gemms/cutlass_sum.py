@@ -1,7 +1,7 @@
 """CUTLASS's sum of the parts of a split k (``ReduceSplitK``): a TB adds four rows, part by part.
 
-A warp has a row, a lane 16 B of the result (4 elements of fp32, 8 of fp16): grids are those of the sweep. Four
-parts are loaded at a time (CUTLASS, reduce_split_k.h: kPartitionsPerStage), and added before the next four.
+A warp has a row, a lane 16 B of the result (4 elements of fp32, 8 of fp16): grids are those of the sweep.
+Four parts are loaded at a time (CUTLASS, reduce_split_k.h: kPartitionsPerStage), and added before the next.
 """
 
 from __future__ import annotations

@@ -76,13 +76,13 @@ class StagedGemm:
 
     ``copy``: bytes of a copy of A or B at most, as the kernel's name says. ``split_k``: parts of k;
     ``reduction``: a second ``kernel`` takes them (``parts``: bytes of an element of theirs), or TBs add them,
-    one after another (``serial``) or by reductions in L2 (``atomic``). ``out``: bytes of an element of C. ``trans_a``: A is contiguous in k, else in
-    m; ``trans_b``: B is contiguous in n, else in k. ``pitches``: bytes from one row of A and of B to the
-    next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does; the
-    tensor of such an operand is one row. ``moves``: bytes from a part of k to the next, of A, B and C, where
-    parts are products of their own (images of a batch, frequencies); all three are one row then, and a pitch
-    of 0 is that of a part. ``pitch_c``: bytes from one row of C to the next; 0: its length. ``apart``: elements
-    from one of a row of C to the next.
+    one after another (``serial``) or by reductions in L2 (``atomic``). ``out``: bytes of an element of C.
+    ``trans_a``: A is contiguous in k, else in m; ``trans_b``: B is contiguous in n, else in k. ``pitches``:
+    bytes from one row of A and of B to the next; 0: its length. Rows that begin closer overlap, as what the
+    pixels of a convolution read does; the tensor of such an operand is one row. ``moves``: bytes from a part
+    of k to the next, of A, B and C, where parts are products of their own (images of a batch, frequencies);
+    all three are one row then, and a pitch of 0 is that of a part. ``pitch_c``: bytes from one row of C to
+    the next; 0: its length. ``apart``: elements from one of a row of C to the next.
     """
 
     m: int

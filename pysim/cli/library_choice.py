@@ -33,7 +33,7 @@ def show_choice(problem: str | None) -> None:
         raise ConfigError(f"choose: no problem {kind}{there}")
     try:
         given = read_arguments("choose", kind, rest, known)
-        if missing := [name for name, default in known.items() if default == 0 and name not in given]:
+        if missing := [row.name for row in rows if row.default is row.empty and row.name not in given]:
             raise WorkloadError(f"choose {kind}: {', '.join(missing)} must be given; keys: {keys}")
         if kind == "conv":
             told, others = named_choice(**given)  # type: ignore[arg-type]

@@ -98,7 +98,7 @@ def choose_convolution(conv: Convolution) -> Choice:
     if family == "winograd":
         return _winograd(told, conv)
     if name in ENGINES:
-        clears = ()
+        clears: tuple[Told, ...] = ()
         if conv.direction == "backward_data":
             tbs = min(SCALED[1], -(-conv.inputs * conv.channels // SCALED[0]))
             clears = (Told("scalePackedTensor_kernel", (tbs, 1, 1), 22, 0),)

@@ -111,10 +111,6 @@ def _program(name: str, pixels: tuple[int, int], transforms: int, registers: int
     return Program(name, (tuple(code.ops),), EACH, registers, smem, 2)
 
 
-def _own(tbs: Ints) -> Ints:
-    return np.stack([tbs * EACH, (tbs + 1) * EACH, *_all(tbs)], 1)
-
-
 def _all(tbs: Ints, end: int = 1) -> tuple[Ints, Ints]:
     return 0 * tbs, 0 * tbs + end
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def _to_values(name: str, shape: tuple[int, int], channels: int, deep: int, bloc
     apart = _apart(height, width, high, wide, blocks) * ITEM
     code.compute(int=40, control=4, chain=BEGIN)
     lanes = (1 << min(wide, WARP)) - 1
-    where = {"bx": apart, "by": WARP * plane * ITEM, "bz": channels * plane * ITEM}
+    where: dict[str, Any] = {"bx": apart, "by": WARP * plane * ITEM, "bz": channels * plane * ITEM}
     for channel in range(min(WARP, channels) // WARPS or 1):
         for row in range(high):
             code.compute(int=INTS)
@@ -107,7 +107,7 @@ def _to_values(name: str, shape: tuple[int, int], channels: int, deep: int, bloc
     side = SIDE + PATCH[name]
     code.compute(smem=side * side, smem_ops=side * side, fp32=ADDS[name], chain=60)
     line = channels * ITEM
-    tiles = {"bx": each * line, "by": WARP * ITEM, "bz": blocks * each * line}
+    tiles: dict[str, Any] = {"bx": each * line, "by": WARP * ITEM, "bz": blocks * each * line}
     for value in range(VALUES):
         code.compute(int=2)
         patterns = [
@@ -178,7 +178,7 @@ def _result(told: Told, conv: Convolution, memory: Memory, products: Tensor) -> 
         )
     line, code = channels * ITEM, Code()
     code.compute(int=40, control=4, chain=BEGIN)
-    where = {"bx": WARP * ITEM, "by": WARPS * line, "warp": line}
+    where: dict[str, Any] = {"bx": WARP * ITEM, "by": WARPS * line, "warp": line}
     for value in range(VALUES):
         code.compute(int=2)
         code.load(0, Pattern(0, ITEM, base=value * filters * line, s0=ITEM, **where), level=2)
@@ -187,7 +187,7 @@ def _result(told: Told, conv: Convolution, memory: Memory, products: Tensor) -> 
     code.compute(smem=TAPS, smem_ops=TAPS, chain=30)
     code.barrier()
     code.compute(smem=TAPS, smem_ops=TAPS, chain=30)
-    to = {"bx": WARP * TAPS * ITEM, "by": WARPS * line * TAPS, "warp": line * TAPS}
+    to: dict[str, Any] = {"bx": WARP * TAPS * ITEM, "by": WARPS * line * TAPS, "warp": line * TAPS}
     for tap in range(TAPS):
         code.compute(int=INTS)
         code.store(1, Pattern(1, ITEM, base=tap * WARP * ITEM, s0=ITEM, **to), level=2)

@@ -306,7 +306,8 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
     there = gemm.kinds(tbs) != NO_TILE
     m = x * t.tm, np.minimum((x + 1) * t.tm, gemm.m)
     n = y * t.tn, np.minimum((y + 1) * t.tn, gemm.n)
-    k = part * gemm.chunk, np.minimum((part + 1) * gemm.chunk, gemm.k)
+    first = 0 * part if gemm.moves else part * gemm.chunk  # of a product of its own
+    k = first, np.minimum(first + gemm.chunk, gemm.k)
     if what == "a":
         arg, rows, cols = 0, *((m, k) if gemm.trans_a else (k, m))
     elif what == "b":
@@ -318,10 +319,7 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
         item = t.item if arg < 2 else gemm.stored
         pitches, moves = gemm.spacing
         pitch, start = pitches[arg] // item, part * (moves[arg] // item)
-        if gemm.moves and arg < 2:  # k counts from the part's first
-            first = k[0]
-            rows, cols = (tuple(side - first * (pair is k) for side in pair) for pair in (rows, cols))
-        elif not gemm.moves:
+        if not gemm.moves:
             start = 0 * start
         begin, end = start + rows[0] * pitch + cols[0], start + (rows[1] - 1) * pitch + cols[1]
         rows, cols = (0 * begin, 0 * begin + 1), (begin, np.maximum(begin, end))

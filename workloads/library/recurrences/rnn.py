@@ -13,7 +13,6 @@ what they read and write, as in a captured CUDA graph: GEMMs of weights run besi
 
 from __future__ import annotations
 
-from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.workloads.library.choices.chooser import chosen
 from pysim.workloads.library.gemms.launches import launches_of, predicted

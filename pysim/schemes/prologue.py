@@ -3,8 +3,8 @@
 A table scheme holds a TB until its edges are satisfied, so the TB cannot load weights while it waits. With a
 prologue a TB is dispatched earlier, and waits in its program (DEPEND) before the first op that loads memory
 which an earlier launch writes, or stores to memory which an earlier launch touches. If that op is in a loop,
-the TB waits before the loop. A kernel whose prologue does no useful work is held before dispatch as usual, and so is
-one with clusters of TBs.
+the TB waits before the loop. A kernel whose prologue does no useful work is held before dispatch as usual,
+and so is one with clusters of TBs.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import pytest
@@ -18,7 +19,7 @@ def test_sizes_are_rounded_and_the_smallest_free_block_is_taken():
     allocator = CachingAllocator(Memory())
     small = [allocator.take(n) for n in (1, ROUND, ROUND + 1)]
     assert [block.size for block in small] == [ROUND, ROUND, 2 * ROUND]
-    assert [b.address - a.address for a, b in zip(small, small[1:], strict=False)] == [ROUND, ROUND]
+    assert [b.address - a.address for a, b in itertools.pairwise(small)] == [ROUND, ROUND]
     allocator.free(small[2], ROUND + 1)
     allocator.free(small[0], 1)
     assert allocator.take(ROUND).address == small[0].address  # not the larger ones after it
@@ -63,7 +64,9 @@ def test_a_chain_takes_two_blocks_in_turn():
     written = [kernel.accesses[-1].tensor.address for kernel in made]
     assert made[0].args[0].address == tensors[0].address
     assert written[-1] == tensors[-1].address
-    assert len(set(written)) == 3 and written[0] == written[2] == written[4] and written[1] == written[3]
+    assert len(set(written)) == 3
+    assert written[0] == written[2] == written[4]
+    assert written[1] == written[3]
 
 
 def test_reuse_adds_edges_and_loses_none():
@@ -94,7 +97,8 @@ def test_networks_take_library_kernels_on_an_h200(text):
     runs = simulate("h200", job, "stream,pdl,tb_static,tb_ideal", overrides={"sim.oracle": 1}).frame("runs")
     assert (runs["status"] == "ok").all()
     times = dict(zip(runs["scheme"], runs["time_us"], strict=True))
-    assert times["pdl"] < times["stream"] and times["tb_ideal"] < times["stream"]
+    assert times["pdl"] < times["stream"]
+    assert times["tb_ideal"] < times["stream"]
     again = pickle.loads(pickle.dumps(job))
     assert [k.name for k in again.kernels] == [k.name for k in job.kernels]
 

@@ -15,6 +15,7 @@ from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.workloads.framework.caching import reused
 from pysim.workloads.library.choices.chooser import DEVICES
 from pysim.workloads.library.gemms.launches import gemm
+from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.memory.pointwise_parts import item_of
 from pysim.workloads.library.recurrences.recurrent import GATES
 from pysim.workloads.library.recurrences.rnn_cells import CELL, Field, cell_kernel
@@ -59,11 +60,12 @@ def _linear(
 
 
 def mlp(layers: int, width: int, batch: int, dtype: str) -> Job:
-    """Make ``layers`` linear layers of ``width`` features, each with a ReLU in its epilogue.
+    """Make ``layers`` linear layers of ``width`` features, each with a ReLU.
 
-    fp32 has no template with an epilogue: a bias and a ReLU are left out of it.
+    fp16 has bias and ReLU in the epilogue of its GEMM; fp32 has no bias, and a kernel for the ReLU.
     """
-    memory, item, kernels = Memory(), item_of(dtype), []
+    memory, item = Memory(), item_of(dtype)
+    kernels: list[Kernel] = []
     x = memory.tensor("x", batch, width, item)
     for layer in range(layers):
         weights = [memory.tensor(f"w{layer}", width, width, item)]
@@ -71,6 +73,10 @@ def mlp(layers: int, width: int, batch: int, dtype: str) -> Job:
             weights.append(memory.tensor(f"b{layer}", 1, width, item))
         made, x = _linear(memory, x, weights, dtype, "bias_relu" if item == 2 else "none")
         kernels += made
+        if item != 2:
+            launched = memory_bound.relu(memory, x)
+            kernels += launched.kernels
+            x = launched.outputs[0]
     return Job(f"mlp:layers={layers},width={width}", reused(kernels, memory), steps=layers)
 
 
@@ -80,7 +86,8 @@ def rnn(kind: str, hidden: int, batch: int, timesteps: int, layers: int, dtype: 
     A step is a GEMM of the input, a GEMM of the state, and a fused cell that adds the biases: cuDNN's, which
     stands in for PyTorch's.
     """
-    memory, item, gates, kernels = Memory(), item_of(dtype), GATES[kind], []
+    memory, item, gates = Memory(), item_of(dtype), GATES[kind]
+    kernels: list[Kernel] = []
     wide = gates * hidden
     xs = [memory.tensor(f"x[{step}]", batch, hidden, item) for step in range(timesteps)]
     for layer in range(layers):

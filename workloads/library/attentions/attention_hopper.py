@@ -22,19 +22,21 @@ from .attention_persistent import (
     ROWS,
     SHUFFLE,
     Roles,
+    Touched,
     Turn,
     box,
     deal,
+    drop,
     multiply,
     persistent_program,
+    touched,
     turn_accesses,
 )
-from .attention_problem import Attention
+from .attention_problem import Attention, Planes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pysim.program.job import Mode
     from pysim.program.warp_program import Op
 
 KEYS, STAGES, REGISTERS = 128, 3, 168
@@ -57,8 +59,8 @@ BEGIN, COLD, STEP, STEP_FIRST, TILE, MASK = 700, 100, 250, 800, 2000, 600
 class _Writer:
     """Writes the code of the warps of a TB."""
 
-    def __init__(self, problem: Attention, tensors: Sequence[Tensor]) -> None:
-        self.p, self.tensors = problem, tensors
+    def __init__(self, problem: Attention, tensors: Sequence[Planes], dropped: bool) -> None:
+        self.p, self.tensors, self.dropped = problem, tensors, dropped
 
     def begin(self) -> PipelinedCode:
         """Return code up to the barrier before the first load."""
@@ -76,25 +78,24 @@ class _Writer:
 
     def producer(self, turns: list[Turn]) -> tuple[Op, ...]:
         """Return the loads of all tiles."""
-        p, code = self.p, self.begin()
+        code = self.begin()
         only = code.turn_begin()
         q, k, v = self.tensors[:3]
         for turn in turns:
-            base = turn.plane * p.k
-            first, half = turn.plane * p.q + turn.x * ROWS, KEYS // 2
+            plane, half = turn.plane, KEYS // 2
             code.ring_wait(K_EMPTY, emptied=True)
-            code.bulk_load(K_FULL, box(0, p, first, ROWS, 0, q))
-            code.bulk_load(K_FULL, box(1, p, base, KEYS, 0, k))
+            code.bulk_load(K_FULL, box(0, q, plane, turn.x * ROWS, ROWS))
+            code.bulk_load(K_FULL, box(1, k, plane, 0, KEYS))
             code.ring_wait(V_EMPTY, emptied=True)
-            code.bulk_load(V_FULL, box(2, p, base, KEYS, 0, v))
+            code.bulk_load(V_FULL, box(2, v, plane, 0, KEYS))
             code.advance()
             if turn.steps > 1:
                 step = code.loop_begin()
                 code.ring_wait(K_EMPTY, emptied=True)
                 for part in (0, half):
-                    code.bulk_load(K_FULL, box(1, p, base + KEYS + part, half, KEYS, k))
+                    code.bulk_load(K_FULL, box(1, k, plane, KEYS + part, half, KEYS))
                 code.ring_wait(V_EMPTY, emptied=True)
-                code.bulk_load(V_FULL, box(2, p, base + KEYS, KEYS, KEYS, v))
+                code.bulk_load(V_FULL, box(2, v, plane, KEYS, KEYS, KEYS))
                 code.advance()
                 code.loop_end(step, turn.steps - 1)
         code.turn_end(only)
@@ -116,6 +117,8 @@ class _Writer:
         code.compute(int=8, smem=4, smem_ops=4, chain=2 * SHUFFLE)
         code.compute(sfu=2, fp32=4, chain=20)
         code.compute(fp32=2 * SCORES, sfu=SCORES, int=SCORES // 2, chain=20)
+        if self.dropped:
+            drop(code, SCORES)
         code.delay(more)
         if not first:
             code.compute(fp32=HALF * d // 128, chain=4)
@@ -152,7 +155,8 @@ class _Writer:
         """Add the stores of a group's O and LSE."""
         p = self.p
         sums = HALF * p.d // 128
-        first = turn.plane * p.q + turn.x * ROWS + group * HALF
+        row = turn.x * ROWS + group * HALF
+        first = turn.plane * p.q + row
         code.delay(TILE)
         code.compute(smem=4, smem_ops=4, sfu=4, fp32=sums + 4, int=sums // 2, chain=3 * SHUFFLE)
         if leads:
@@ -163,7 +167,7 @@ class _Writer:
         if leads:
             for half in range(2):
                 code.store(0, Pattern(4, 4, base=(first + half * WARP) * 4, s0=4), level=2)
-            code.bulk_store(box(3, p, first, HALF, 0, self.tensors[3]))
+            code.bulk_store(box(3, self.tensors[3], turn.plane, row, HALF))
 
 
 def forward_turns(problem: Attention) -> list[Turn]:
@@ -177,38 +181,39 @@ def forward_turns(problem: Attention) -> list[Turn]:
 
 
 def hopper_forward(
-    problem: Attention, memory: Memory, operands: tuple[Tensor, Tensor, Tensor] | None = None
-) -> tuple[Kernel, Tensor, Tensor]:
-    """Return the kernel, its O [planes * q, d], and the LSE of each query [planes * q, 1].
+    problem: Attention,
+    memory: Memory,
+    operands: tuple[Planes, Planes, Planes],
+    o: Planes,
+    *,
+    dropped: bool = False,
+) -> tuple[Kernel, Tensor]:
+    """Return the kernel, which writes ``o``, and the LSE of each query [planes * q, 1].
 
-    ``operands``: Q, K, V as :meth:`Attention.rows` makes them; None: new ones. Raises WorkloadError where
-    queries or keys are no whole tiles, and for kv heads that queries share.
+    ``operands``: Q, K, V; ``dropped``: with dropout. Raises WorkloadError where queries or keys are no whole
+    tiles, and for kv heads that queries share.
     """
     p = problem
     p.require_whole(ROWS, "cuDNN's forward kernel")
-    if operands is None:
-        operands = p.rows(memory, "Q"), p.rows(memory, "K", keys=True), p.rows(memory, "V", keys=True)
     q, k, v = operands
-    o, lse = p.rows(memory, "O"), memory.tensor("LSE", p.planes * p.q, 1, 4)
-    tensors = (q, k, v, o, lse)
-    writer, dealt = _Writer(p, tensors), deal(forward_turns(p))
+    lse = memory.tensor("LSE", p.planes * p.q, 1, 4)
+    tensors = (*(each.tensor for each in (q, k, v, o)), lse)
+    writer, dealt = _Writer(p, (q, k, v, o), dropped), deal(forward_turns(p))
     roles = Roles(writer.producer, writer.consumer, writer.idle())
     program, tiles = persistent_program(
         "cudnn_fprop", dealt, roles, registers=REGISTERS, smem=SMEM[p.d], args=len(tensors)
     )
 
-    def touched(turn: Turn) -> list[tuple[Tensor, Mode, int, int]]:
-        first = turn.plane * p.q + turn.x * ROWS
-        keys = turn.plane * p.k
-        last = keys + turn.steps * KEYS
+    def of(turn: Turn) -> list[Touched]:
+        plane, first = turn.plane, turn.x * ROWS
         return [
-            (q, "read", first, first + ROWS),
-            (k, "read", keys, last),
-            (v, "read", keys, last),
-            (o, "write", first, first + ROWS),
-            (lse, "write", first, first + ROWS),
+            touched(q, "read", plane, first, ROWS),
+            touched(k, "read", plane, 0, turn.steps * KEYS),
+            touched(v, "read", plane, 0, turn.steps * KEYS),
+            touched(o, "write", plane, first, ROWS),
+            (lse, "write", plane * p.q + first, plane * p.q + first + ROWS, 0, 1),
         ]
 
-    accesses = turn_accesses(dealt, touched)
+    accesses = turn_accesses(dealt, of)
     grid = (len(dealt), 1, 1)
-    return Kernel("cudnn_fprop", program, grid, tensors, accesses, tiles=tiles), o, lse
+    return Kernel("cudnn_fprop", program, grid, tensors, accesses, tiles=tiles), lse

@@ -29,17 +29,25 @@ CLASSES = {
     "softmax": "softmax",
     "reduce": "reduction",
     "memset": "memset",
-    **dict.fromkeys(("add", "cat", "copy", "dropout", "fill", "gelu", "masked", "mul"), "pointwise"),
+    "attention": "attention",
+    "cudnn": "attention",
+    **dict.fromkeys(("philox", "add", "cat", "copy", "dropout", "fill", "gelu", "masked", "mul"), "pointwise"),
 }
 UNTIMED = "memset"  # of a memset a profile shows the duration alone, not what the next kernel waits for
 
 BERT = Layer(1024, 16, 4096, 8, 128)
+GPT = Layer(1600, 25, 6400, 4, 1024, pre=True, causal=True)
+GPT3 = Layer(5120, 40, 20480, 1, 2048, pre=True, causal=True, training=False)
 LAYERS = {
     "bert_large_layer_b8_s128_fp16_fwdbwd": BERT,
     "bert_large_layer_b8_s512_fp16_fwdbwd": replace(BERT, seq=512),
     "bert_large_layer_b32_s128_fp16_fwdbwd": replace(BERT, batch=32),
     "bert_large_layer_b8_s128_fp16_fwd": replace(BERT, training=False),
     "bert_base_layer_b16_s128_fp16_fwdbwd": Layer(768, 12, 3072, 16, 128),
+    "bert_large_layer_b8_s512_fp16_fwdbwd_sdpa": replace(BERT, seq=512, fused=True),
+    "gpt2xl_layer_b4_s1024_fp16_fwdbwd_sdpa": replace(GPT, fused=True),
+    "gpt3_13b_layer_b1_s2048_fp16_fwd": GPT3,
+    "gpt3_13b_layer_b1_s2048_fp16_fwd_sdpa": replace(GPT3, fused=True),
 }
 WORKLOADS: dict[str, Callable[[Memory], list[Kernel]]] = {
     name: partial(transformer_layer, layer) for name, layer in LAYERS.items()

@@ -93,9 +93,12 @@ def gelu(memory: Memory, a: Tensor, approximate: str = "none") -> Launched:
     return _element_wise("gelu", memory, (a,), work)
 
 
-def gelu_backward(memory: Memory, gradient: Tensor, a: Tensor) -> Launched:
-    """Return the gradient of GELU with erf."""
-    return _element_wise("gelu_backward", memory, (gradient, a), costs.GELU_ERF_BACKWARD)
+def gelu_backward(memory: Memory, gradient: Tensor, a: Tensor, approximate: str = "none") -> Launched:
+    """Return the gradient of GELU with erf (``none``) or with tanh (``tanh``)."""
+    if approximate not in ("none", "tanh"):
+        raise WorkloadError(f"gelu_backward: approximate = {approximate}: must be none or tanh")
+    work = costs.GELU_ERF_BACKWARD if approximate == "none" else costs.GELU_TANH_BACKWARD
+    return _element_wise("gelu_backward", memory, (gradient, a), work)
 
 
 def copy(memory: Memory, a: Tensor) -> Launched:

@@ -23,6 +23,8 @@ GELU_TANH = Work(fp32=18, ints=5, sfu=2, control=2)
 GELU_ERF = Work(fp32=20, ints=10, sfu=1, control=2, wait=100)
 # erf, and the density beside it
 GELU_ERF_BACKWARD = Work(fp32=30, ints=12, sfu=2, control=2, wait=550)
+# tanh as above, its derivative and that of its cubic argument: by reason, never fitted
+GELU_TANH_BACKWARD = Work(fp32=30, ints=6, sfu=2, control=2, wait=100)
 CONVERT = 1  # integer instructions to widen or narrow an element of 2 B
 CAST = Work(fp32=2, ints=14, control=14, wait=120)  # a load or a store through a branch on the type; fitted
 STRIDED = Work(ints=14, control=1, wait=330)  # two divisions by multiplication for an offset

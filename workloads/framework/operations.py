@@ -65,7 +65,7 @@ def linear(tape: Tape, x: Value, weight: Value, bias: Value, dtype: str) -> Valu
         if x.wanted:
             of_x = mm(tape, dtype, (into, tokens, out), "NN", (weight.tensor, gradient))
         of_weight = mm(tape, dtype, (into, out, tokens), "NT", (x.tensor, gradient))
-        of_bias = tape.run(memory_ops.sum_columns(tape.memory, gradient))
+        of_bias = tape.run(memory_ops.sum_columns(tape.memory, gradient, cold=True))
         return of_x, of_weight, of_bias
 
     return tape.record((made,), (x, weight, bias), backward)[0]

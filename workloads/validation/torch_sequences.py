@@ -31,7 +31,9 @@ CLASSES = {
     "memset": "memset",
     "attention": "attention",
     "cudnn": "attention",
-    **dict.fromkeys(("philox", "add", "cat", "copy", "dropout", "fill", "gelu", "masked", "mul"), "pointwise"),
+    **dict.fromkeys(
+        ("philox", "add", "cat", "copy", "dropout", "fill", "gelu", "masked", "mul"), "pointwise"
+    ),
 }
 UNTIMED = "memset"  # of a memset a profile shows the duration alone, not what the next kernel waits for
 

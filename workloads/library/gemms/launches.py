@@ -133,7 +133,7 @@ def launches_of(
         return gemm_launches(replace(made_of, epilogue=epilogue, within=within), memory, operands)
     if within != NOT_WITHIN:
         raise WorkloadError(f"library GEMM: no template for {launch.name[:60]} within wider operands")
-    if epilogue != "none" or problem.batch > 1:
+    if epilogue != "none" or (problem.batch > 1 and not launch.name.startswith("sm80_xmma")):
         raise WorkloadError(
             f"library GEMM: no template for {launch.name[:60]}, epilogue {epilogue}, batch {problem.batch}"
         )
@@ -165,6 +165,7 @@ def _staged(launch: Launch, problem: Problem, memory: Memory, operands: Sequence
         out=problem.item,
         trans_a=problem.trans_a == "T",
         trans_b=problem.trans_b == "T",
+        batch=problem.batch,
     )
     kernel, c = staged_gemm(made, memory, operands)
     if made.reduction == "":

@@ -79,7 +79,8 @@ class StagedGemm:
     after another (``serial``). ``out``: bytes of an element of C. ``trans_a``: A is contiguous in k, else in
     m; ``trans_b``: B is contiguous in n, else in k. ``pitches``: bytes from one row of A and of B to the
     next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does; the
-    tensor of such an operand is one row.
+    tensor of such an operand is one row. ``batch``: products of as many A and B, one below the other, which
+    z of the grid counts (``xmma`` with one part of k).
     """
 
     m: int
@@ -95,6 +96,7 @@ class StagedGemm:
     trans_a: bool = True
     trans_b: bool = False
     pitches: tuple[int, int] = (0, 0)
+    batch: int = 1
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -115,7 +117,7 @@ class StagedGemm:
         """
         tiles_m, tiles_n = self.tiles
         if self.order == "xmma":
-            return (tiles_n, tiles_m, self.split_k), Place((0, 1, 0), (1, 0, 0), (0, 0, 1))
+            return (tiles_n, tiles_m, self.split_k * self.batch), Place((0, 1, 0), (1, 0, 0), (0, 0, 1))
         across, groups = swizzled(tiles_m, tiles_n)
         width = across // tiles_n
         if self.split_k == 1:
@@ -132,6 +134,7 @@ class StagedGemm:
         grid, place = self.layout
         m, n, part = place.of(tbs, grid)
         tiles_m, tiles_n = self.tiles
+        part = part if self.batch == 1 else np.zeros_like(part)
         last = -(-self.k // self.chunk) - 1
         kinds = LAST_X * (m == tiles_m - 1) + LAST_Y * (n == tiles_n - 1)
         kinds = kinds + LAST_Z * (part >= last) + FIRST_Z * (part == 0)
@@ -156,10 +159,11 @@ def _operands(gemm: StagedGemm) -> tuple[Tile, Tile, Tile]:
         else:
             tile, by, deep = Tile(arg, pitch, item, t.tk, rows, step=t.tk * pitch), rows * item, pitch
         moves = (by, 0) if arg == 0 else (0, by)
-        made.append(_moved(tile, place, *moves, gemm.chunk * deep))
+        plane = size * gemm.k * item if gemm.batch > 1 else gemm.chunk * deep
+        made.append(_moved(tile, place, *moves, plane))
     pitch = gemm.m * gemm.stored
     c = Tile(2, pitch, gemm.stored, t.tn, t.tm)
-    plane = gemm.n * pitch if gemm.reduction == "kernel" else 0
+    plane = gemm.n * pitch if gemm.reduction == "kernel" or gemm.batch > 1 else 0
     return made[0], made[1], _moved(c, place, t.tm * gemm.stored, t.tn * pitch, plane)
 
 
@@ -249,6 +253,8 @@ def staged_gemm(
             f"staged GEMM {gemm.m} x {gemm.n} x {gemm.k}: {gemm.split_k} parts of k"
             f" need a reduction, it is {gemm.reduction or 'none'}"
         )
+    if gemm.batch > 1 and (gemm.split_k > 1 or gemm.order != "xmma" or any(gemm.pitches)):
+        raise WorkloadError(f"staged GEMM: {gemm.batch} products of {gemm.split_k} parts, {gemm.order}")
     t = gemm.tile
     shapes = [(gemm.m, gemm.k), (gemm.n, gemm.k)]
     along_k = gemm.trans_a, not gemm.trans_b
@@ -257,9 +263,11 @@ def staged_gemm(
         if pitch:
             rows, cols = shapes[arg]
             shapes[arg] = 1, (rows - 1) * pitch // t.item + cols
-    wanted = [(name, *shape, t.item) for name, shape in zip("AB", shapes, strict=True)]
+    wanted = [
+        (name, gemm.batch * high, wide, t.item) for name, (high, wide) in zip("AB", shapes, strict=True)
+    ]
     a, b = checked_operands(operands, wanted, memory)
-    planes = gemm.split_k if gemm.reduction == "kernel" else 1
+    planes = gemm.split_k if gemm.reduction == "kernel" else gemm.batch
     c = memory.tensor("C", gemm.n * planes, gemm.m, gemm.stored)
     cost = cost or (MMA if t.unit != "ffma" else FFMA if gemm.order == "xmma" else SIMT)
     mode: Mode = "update" if gemm.reduction == "serial" else "write"
@@ -282,14 +290,16 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
     there = gemm.kinds(tbs) != NO_TILE
     m = x * t.tm, np.minimum((x + 1) * t.tm, gemm.m)
     n = y * t.tn, np.minimum((y + 1) * t.tn, gemm.n)
+    product, part = (0 * part, part) if gemm.batch == 1 else (part, 0 * part)
     k = part * gemm.chunk, np.minimum((part + 1) * gemm.chunk, gemm.k)
     if what == "a":
-        rows, cols = (m, k) if gemm.trans_a else (k, m)
+        (rows, cols), high = ((m, k), gemm.m) if gemm.trans_a else ((k, m), gemm.k)
     elif what == "b":
-        rows, cols = (k, n) if gemm.trans_b else (n, k)
+        (rows, cols), high = ((k, n), gemm.k) if gemm.trans_b else ((n, k), gemm.n)
     else:
         plane = part * gemm.n if gemm.reduction == "kernel" else 0
-        rows, cols = (n[0] + plane, n[1] + plane), m
+        (rows, cols), high = ((n[0] + plane, n[1] + plane), m), gemm.n
+    rows = rows[0] + product * high, rows[1] + product * high
     pitch = 0 if what == "c" else gemm.pitches[what == "b"] // t.item
     if pitch:  # of a tensor of one row
         first, last = rows[0] * pitch + cols[0], (rows[1] - 1) * pitch + cols[1]

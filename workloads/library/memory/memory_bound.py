@@ -85,6 +85,24 @@ def relu(memory: Memory, a: Tensor) -> Launched:
     return _element_wise("relu", memory, (a,), costs.RELU)
 
 
+def tanh(memory: Memory, a: Tensor) -> Launched:
+    """Return tanh(a)."""
+    return _element_wise("tanh", memory, (a,), costs.TANH)
+
+
+def is_lowest(memory: Memory, a: Tensor) -> Launched:
+    """Return which elements are minus infinity, a byte each."""
+    out = _like(memory, "is_lowest", a, 1)
+    return Launched((vectorised("is_lowest", [a], [out], costs.ADD),), (out,))
+
+
+def all_of_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+    """Return whether all elements of each row are true; ``a``: a byte each. ``cold``: as of sums."""
+    if a.item != 1:
+        raise WorkloadError(f"all_of_rows: elements of {a.item} B: must be of 1 B")
+    return _sum(memory, a, a.rows, a.cols, True, cold)
+
+
 def gelu(memory: Memory, a: Tensor, approximate: str = "none") -> Launched:
     """Return GELU with erf (``none``) or with tanh (``tanh``)."""
     if approximate not in ("none", "tanh"):
@@ -206,10 +224,12 @@ def layer_norm_backward(
     return Launched(tuple(made), (grad, *sums))
 
 
-def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool) -> Launched:
+def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool, cold: bool = False) -> Launched:
     out = memory.tensor("sums", 1, outputs, a.item)
     plan = reduction(outputs, inputs, a.item, by_rows)
-    return Launched(tuple(reduce_kernels(a, out, plan, costs.REDUCE, memory)), (out,))
+    return Launched(
+        tuple(reduce_kernels(a, out, plan, costs.REDUCE_COLD if cold else costs.REDUCE, memory)), (out,)
+    )
 
 
 def sum_all(memory: Memory, a: Tensor) -> Launched:
@@ -217,14 +237,14 @@ def sum_all(memory: Memory, a: Tensor) -> Launched:
     return _sum(memory, a, 1, a.rows * a.cols, True)
 
 
-def sum_rows(memory: Memory, a: Tensor) -> Launched:
-    """Return the sum of each row."""
-    return _sum(memory, a, a.rows, a.cols, True)
+def sum_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+    """Return the sum of each row; ``cold``: after kernels of other code, as in a network."""
+    return _sum(memory, a, a.rows, a.cols, True, cold)
 
 
-def sum_columns(memory: Memory, a: Tensor) -> Launched:
-    """Return the sum of each column."""
-    return _sum(memory, a, a.cols, a.rows, False)
+def sum_columns(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+    """Return the sum of each column; ``cold``: after kernels of other code, as in a network."""
+    return _sum(memory, a, a.cols, a.rows, False, cold)
 
 
 def launch(

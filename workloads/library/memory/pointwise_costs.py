@@ -8,6 +8,8 @@ in L2, which issue decides. First values had both halves in sight, the last ones
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .pointwise_layernorm import GammaCost, LayerNormCost
 from .pointwise_loops import AdamCost, DropoutCost
 from .pointwise_parts import Work
@@ -17,6 +19,7 @@ from .pointwise_softmax import SoftmaxCost
 # of an element; a multiplication, an addition with alpha, a maximum and a test for NaN
 ADD, MUL, RELU = Work(fp32=1), Work(fp32=1), Work(fp32=2, wait=100)
 COPY = Work()
+TANH = Work(fp32=10, ints=3, sfu=2, control=2)  # as that of GELU
 # tanh: exponential and reciprocal beside a polynomial, and a choice
 GELU_TANH = Work(fp32=18, ints=5, sfu=2, control=2)
 # erf: two polynomials, coefficients chosen one by one, an exponential
@@ -75,3 +78,6 @@ REDUCE = ReduceCost(
     share=Work(ints=20, control=4, wait=1000),
     partial=Work(fp32=4, ints=20, control=1, wait=100),
 )
+# After kernels of other code a sum takes longer, whatever their data: its instructions are in no cache. Of
+# rows 0.23 us, of columns 0.71 to 0.98; where TBs share an output 0.26 and 0.8 more (h200_cold_code.csv)
+REDUCE_COLD = replace(REDUCE, cold=(450, 1700), cold_share=(500, 1700))

@@ -22,7 +22,7 @@ from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.memset import memset
 
-from .pointwise_parts import LAST_X, LAST_Y, SMS, THREADS_SM, Work, flat, loads, shuffles, whole
+from .pointwise_parts import LAST_X, LAST_Y, SMS, THREADS_SM, Work, flat, loads, paired, shuffles, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,8 @@ REGISTERS = {1: 32, COLUMNS: 54}  # h200_library_pointwise.csv
 class ReduceCost:
     """Instructions of a thread: ``begin`` and ``end`` of a sum, each load, and to ``share`` an output.
 
-    ``load``: of four elements; ``partial``: of another TB's sums.
+    ``load``: of four elements; ``partial``: of another TB's sums. ``cold``: cycles before the first
+    load where other code ran before, of sums of rows and of columns; ``cold_share``: of sharing.
     """
 
     begin: Work
@@ -47,6 +48,8 @@ class ReduceCost:
     end: Work
     share: Work
     partial: Work
+    cold: tuple[int, int] = (0, 0)
+    cold_share: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +251,7 @@ def _code(
     unroll = 1 if plan.by_rows else UNROLL
     code = Code()
     cost.begin.emit(code)
+    _wait(code, cost.cold, plan)
     rounds, more = divmod(whole, unroll)
 
     def turn(turns: range, step: int, threads: int) -> None:
@@ -303,7 +307,11 @@ def _inputs(
         base = place + (mine + turn * part * plan.split) * along
         move = step * part * plan.split * along
         made.append(
-            Pattern(0, wide, base=base, bx=bx, by=part * along, step=move, s0=wide, lanes=(1 << lanes) - 1)
+            paired(
+                Pattern(
+                    0, wide, base=base, bx=bx, by=part * along, step=move, s0=wide, lanes=(1 << lanes) - 1
+                )
+            )
         )
     return tuple(made) if any(p.lanes for p in made) else ()
 
@@ -319,7 +327,8 @@ def _outputs(plan: Reduction, arg: int, item: int, number: int, by: int) -> tupl
         tx, ty = warp * WARP % x, warp * WARP // x
         if plan.by_rows:
             there = tx == 0 and (ty == 0 or not plan.warps_share) and ty < left
-            patterns.append(Pattern(arg, item, base=ty * item, bx=per_tb * item, by=by, lanes=int(there)))
+            store = Pattern(arg, item, base=ty * item, bx=per_tb * item, by=by, lanes=int(there))
+            patterns.append(paired(store))
             continue
         col = tx * COLUMNS if plan.warps_share else (tx + ty * x) * COLUMNS
         lanes = min(WARP, max(0, (left - col) // COLUMNS)) * (ty == 0 or not plan.warps_share)
@@ -328,6 +337,11 @@ def _outputs(plan: Reduction, arg: int, item: int, number: int, by: int) -> tupl
             Pattern(arg, wide, base=col * item, bx=per_tb * item, by=by, s0=wide, lanes=(1 << lanes) - 1)
         )
     return tuple(patterns)
+
+
+def _wait(code: Code, cold: tuple[int, int], plan: Reduction) -> None:
+    if cold[not plan.by_rows]:
+        code.delay(cold[not plan.by_rows])
 
 
 def _combine(code: Code, plan: Reduction) -> None:
@@ -362,6 +376,7 @@ def _share(code: Code, plan: Reduction, number: int, cost: ReduceCost) -> None:
         return
     code.mark_tb_wait(flag)
     cost.share.emit(code)
+    _wait(code, cost.cold_share, plan)
     x, y = plan.block
     threads = x * y if plan.by_rows else y
     pitch = plan.outputs * 4

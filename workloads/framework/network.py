@@ -1,0 +1,48 @@
+"""A network of equal layers: the kernels of some, and how often each counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pysim.program.job import Kernel
+
+from .tape import Tape
+
+
+@dataclass(slots=True)
+class Network:
+    """Kernels in the order of their launches; ``counts``: how often each stands for itself and others.
+
+    Layers that are alike take as long once caches hold what the one before left, so the last that is launched
+    stands for those that are not.
+    """
+
+    kernels: list[Kernel] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+
+    @property
+    def launches(self) -> int:
+        """Kernels of the whole network."""
+        return sum(self.counts)
+
+
+def shown_of(layers: int, shown: int) -> int:
+    """Return how many of so many layers are launched; ``shown``: at most, 0: all."""
+    return min(layers, shown) if shown else layers
+
+
+@dataclass(slots=True)
+class Counter:
+    """Counts how often the kernels of a tape stand for others."""
+
+    tape: Tape
+    counts: list[int] = field(default_factory=list)
+
+    def mark(self, times: int = 1) -> None:
+        """Let the kernels since the last mark count so often."""
+        self.counts += [times] * (len(self.tape.kernels) - len(self.counts))
+
+    def network(self) -> Network:
+        """Return what was launched; kernels since the last mark count once."""
+        self.mark()
+        return Network(self.tape.kernels, self.counts)

@@ -18,6 +18,7 @@ from pysim.workloads.library.recurrences.rnn import check_pass, rnn_parts
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
+from .library import CHOICES, PREDICT
 from .table import Row
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 key=key,
                 kind=f"{dtype} {direction.partition('_')[2]} {cell}",
                 scheme="graph",
-                task=told,
+                task=(*told, CHOICES[0]),
                 part="pass",
                 measured_us=time,
                 flops=p.flops / p.steps,
@@ -77,7 +78,9 @@ def pass_of(told: Sequence[str]) -> Recurrent:
 
 def _rnn(config: Config, *told: str) -> Outcome:
     """Simulate the parts of a pass: of its steps, and of what grows with their number, only some."""
-    p = pass_of(told)
+    p = pass_of(told[:-1])
+    if told[-1] == PREDICT:
+        p = replace(p, kernels={})
     long, shown = _sampled(p)
     gap, total, tables = config.number("gpu.cp.graph_gap") / 1e3, 0.0, {}
     for name, part in rnn_parts(replace(p, steps=long), shown).items():
@@ -124,6 +127,7 @@ RNN = Suite(
     cases=_cases,
     run=_rnn,
     baselines=_baselines,
+    choices=CHOICES,
     note="the period of a graph that holds the pass; no clock was noted: errors are of us. Rows with a kernel"
     " that has no template are left out",
 )

@@ -31,7 +31,8 @@ PERSISTENT = 1024  # units of a persistent LSTM at most
 class Recurrent:
     """A pass: ``cell`` of ``hidden`` units, ``batch`` sequences of ``steps``, and the kernels of its GEMMs.
 
-    ``kernels``: by role, as the module's docstring names them. Raises WorkloadError for sizes that are not
+    ``kernels``: by role, as the docstring of ``rnn`` names them; a role that is missing takes the kernel that
+    cuBLAS would choose, which cuDNN follows in fp16 but not in fp32. Raises WorkloadError for sizes that are not
     positive, unknown names, and states whose steps do not begin at multiples of 256 B.
     """
 

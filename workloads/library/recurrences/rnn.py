@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.workloads.library.choices.chooser import chosen
+from pysim.workloads.library.gemms.launches import launches_of, predicted
 from pysim.workloads.library.gemms.told import check_told, told_launches
 
 from .recurrent import GATES, Recurrent
@@ -52,9 +54,10 @@ class _Tensors:
 
     def gemm(self, role: str, a: Tensor, b: Tensor) -> tuple[tuple[Kernel, ...], Tensor]:
         """Return the kernels of a role's GEMM, and its result."""
-        if role not in self.p.kernels:
-            raise WorkloadError(f"rnn: no kernel is told for {role}")
-        return told_launches(self.p.kernels[role], self.p.problem(role), self.memory, (a, b))
+        problem = self.p.problem(role)
+        if role in self.p.kernels:
+            return told_launches(self.p.kernels[role], problem, self.memory, (a, b))
+        return launches_of(predicted(chosen(problem), problem), problem, self.memory, (a, b))
 
 
 def _weights(t: _Tensors, side: str) -> Tensor:

@@ -10,33 +10,15 @@ from functools import partial
 import numpy as np
 
 from pysim import Config, Job, Kernel, Memory
-from pysim.errors import ConfigError
 from pysim.workloads.framework.layers import Layer, transformer_layer
 from pysim.workloads.library.captured import captured
 
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
 from .library import CLOCK, clocked
 from .table import Row
+from .torch_classes import SPAN, UNTIMED, class_times
 
-SPAN = "span"
 QUICK_US = 500.0  # of a span
-# class by how the name of a kernel begins
-CLASSES = {
-    "hopper_gemm": "gemm",
-    "split_k_sum": "gemm",
-    "layer_norm": "normalisation",
-    "gamma_beta": "normalisation",
-    "softmax": "softmax",
-    "reduce": "reduction",
-    "memset": "memset",
-    "attention": "attention",
-    "cudnn": "attention",
-    **dict.fromkeys(
-        ("philox", "add", "cat", "copy", "dropout", "fill", "gelu", "masked", "mul"), "pointwise"
-    ),
-}
-UNTIMED = "memset"  # of a memset a profile shows the duration alone, not what the next kernel waits for
-
 BERT = Layer(1024, 16, 4096, 8, 128)
 GPT = Layer(1600, 25, 6400, 4, 1024, pre=True, causal=True)
 GPT3 = Layer(5120, 40, 20480, 1, 2048, pre=True, causal=True, training=False)
@@ -54,14 +36,6 @@ LAYERS = {
 WORKLOADS: dict[str, Callable[[Memory], list[Kernel]]] = {
     name: partial(transformer_layer, layer) for name, layer in LAYERS.items()
 }
-
-
-def class_of(name: str) -> str:
-    """Return the class of a kernel; raise ConfigError for one that has none."""
-    for begin, found in CLASSES.items():
-        if name.startswith(begin):
-            return found
-    raise ConfigError(f"kernel {name} has no class")
 
 
 def _cases(rows: Sequence[Row]) -> list[Case]:
@@ -97,11 +71,7 @@ def _sequence(config: Config, name: str, clock: str) -> Outcome:
     tables = tables_of(clocked(config, {CLOCK: clock}), Job(name, kernels), "graph")
     ends = tables["kernels"]["complete_us"]
     half = len(kernels) // 2
-    took = np.diff(ends)[half - 1 :]
-    times = {SPAN: float(ends[-1] - ends[half - 1])}
-    for kernel, time in zip(kernels[half:], took, strict=True):
-        group = class_of(kernel.name)
-        times[group] = times.get(group, 0.0) + float(time)
+    times = class_times(kernels[half:], ends[half:], float(ends[half - 1]), [1] * half)
     return outcome_of(tables, times, f"{half} kernels")
 
 

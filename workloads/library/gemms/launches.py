@@ -133,7 +133,9 @@ def launches_of(
         return gemm_launches(replace(made_of, epilogue=epilogue, within=within), memory, operands)
     if within != NOT_WITHIN:
         raise WorkloadError(f"library GEMM: no template for {launch.name[:60]} within wider operands")
-    if epilogue != "none" or (problem.batch > 1 and not launch.name.startswith("sm80_xmma")):
+    staged = launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass"))
+    plain = epilogue == "none" or (epilogue == "bias" and staged)
+    if not plain or (problem.batch > 1 and not launch.name.startswith("sm80_xmma")):
         raise WorkloadError(
             f"library GEMM: no template for {launch.name[:60]}, epilogue {epilogue}, batch {problem.batch}"
         )
@@ -144,12 +146,14 @@ def launches_of(
         # is the parts, one below the other
         many = hopper.split_k > 1 and hopper.tiles[0] * hopper.tiles[1] >= hopper.tbs
         return (made[:-1], made[-1].args[0]) if many else (made, c)
-    if launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass")):
-        return _staged(launch, problem, memory, operands)
+    if staged:
+        return _staged(launch, problem, memory, operands, epilogue == "bias")
     return vector_dots(launch.name, problem, memory, operands, launch.grid, launch.registers, launch.smem)
 
 
-def _staged(launch: Launch, problem: Problem, memory: Memory, operands: Sequence[Tensor] | None) -> Launches:
+def _staged(
+    launch: Launch, problem: Problem, memory: Memory, operands: Sequence[Tensor] | None, biased: bool
+) -> Launches:
     tile, order, copy = staged_kernel(launch.name, launch.registers, launch.smem)
     half = problem.item == 2 and _HALF_PARTS.search(launch.name) is not None
     made = StagedGemm(
@@ -166,7 +170,11 @@ def _staged(launch: Launch, problem: Problem, memory: Memory, operands: Sequence
         trans_a=problem.trans_a == "T",
         trans_b=problem.trans_b == "T",
         batch=problem.batch,
+        biased=biased,
     )
+    if biased and operands is None:
+        raise WorkloadError("library GEMM: a bias of FFMA and mma kernels is one of the operands")
+    bias = list(operands or ())[2:]
     kernel, c = staged_gemm(made, memory, operands)
     if made.reduction == "":
         return (kernel,), c
@@ -174,7 +182,7 @@ def _staged(launch: Launch, problem: Problem, memory: Memory, operands: Sequence
         turns = memory.tensor("turns", 1, 64, 4)
         return (memset(turns), after_reset(kernel, turns)), c
     if order == "xmma":
-        added, c = tile_sum(c, made.split_k, (tile.tm, tile.tn), tile.count, memory)
+        added, c = tile_sum(c, made.split_k, (tile.tm, tile.tn), tile.count, memory, bias)
     else:
-        added, c = split_k_sum(c, made.split_k, memory, problem.item)
+        added, c = split_k_sum(c, made.split_k, memory, problem.item, bias)
     return (kernel, added), replace(c)

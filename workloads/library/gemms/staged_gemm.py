@@ -80,7 +80,7 @@ class StagedGemm:
     m; ``trans_b``: B is contiguous in n, else in k. ``pitches``: bytes from one row of A and of B to the
     next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does; the
     tensor of such an operand is one row. ``batch``: products of as many A and B, one below the other, which
-    z of the grid counts (``xmma`` with one part of k).
+    z of the grid counts (``xmma`` with one part of k). ``biased``: with a bias.
     """
 
     m: int
@@ -97,6 +97,7 @@ class StagedGemm:
     trans_b: bool = False
     pitches: tuple[int, int] = (0, 0)
     batch: int = 1
+    biased: bool = False
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -123,6 +124,11 @@ class StagedGemm:
         if self.split_k == 1:
             return (width, tiles_n, groups), Place((1, 0, width), (0, 1, 0), (0, 0, 0))
         return (width * groups, tiles_n, self.split_k), Place((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+    @property
+    def adds_bias(self) -> bool:
+        """Whether TBs add the bias; a kernel that adds parts of k does it else."""
+        return self.biased and self.reduction != "kernel"
 
     @property
     def stored(self) -> int:
@@ -219,11 +225,23 @@ def _code(gemm: StagedGemm, cost: Cost, kind: int) -> tuple[Op, ...]:
         rows = gemm.m - (gemm.tiles[0] - 1) * t.tm if kind & LAST_X else t.tm
         cols = gemm.n - (gemm.tiles[1] - 1) * t.tn if kind & LAST_Y else t.tn
         c = _operands(gemm)[2]
+        if gemm.adds_bias and kind & LAST_Z:
+            _load_bias(code, gemm, rows)
         stores = tile_ops(c, t.count, copy_width(c), (cols, rows))
         turn = kind if gemm.reduction == "serial" else FIRST_Z | LAST_Z
         epilogue(code, t, cost, stores, turn)
     code.exit()
     return tuple(code.ops)
+
+
+def _load_bias(code: Code, gemm: StagedGemm, rows: int) -> None:
+    """Add the loads of the bias of a tile's rows in m."""
+    t, item = gemm.tile, gemm.out
+    tile = _moved(Tile(3, t.tm * item, item, 1, t.tm), gemm.layout[1], t.tm * item, 0, 0)
+    for patterns in tile_ops(tile, t.count, item, (1, rows)):
+        code.load(0, *patterns)
+    code.wait(0)
+    code.compute(fp32=t.outputs, chain=4)
 
 
 def _program(gemm: StagedGemm, cost: Cost) -> RecordedProgram:
@@ -234,7 +252,9 @@ def _program(gemm: StagedGemm, cost: Cost) -> RecordedProgram:
     row[found] = np.arange(len(found))
     t = gemm.tile
     code = [(_code(gemm, cost, kind),) * t.count for kind in found]
-    return warp_specialized(f"gemm_{t.name}", code, row[kinds], registers=t.registers, smem=t.smem, args=3)
+    return warp_specialized(
+        f"gemm_{t.name}", code, row[kinds], registers=t.registers, smem=t.smem, args=3 + gemm.adds_bias
+    )
 
 
 def staged_gemm(
@@ -266,7 +286,10 @@ def staged_gemm(
     wanted = [
         (name, gemm.batch * high, wide, t.item) for name, (high, wide) in zip("AB", shapes, strict=True)
     ]
-    a, b = checked_operands(operands, wanted, memory)
+    if gemm.biased:
+        wanted.append(("bias", 1, gemm.m, gemm.out))
+    a, b, *bias = checked_operands(operands, wanted, memory)
+    bias = bias if gemm.adds_bias else []
     planes = gemm.split_k if gemm.reduction == "kernel" else gemm.batch
     c = memory.tensor("C", gemm.n * planes, gemm.m, gemm.stored)
     cost = cost or (MMA if t.unit != "ffma" else FFMA if gemm.order == "xmma" else SIMT)
@@ -278,7 +301,8 @@ def staged_gemm(
     )
     tensor = "" if t.unit == "ffma" else MMA_16816
     name = f"staged_{t.name}"
-    return Kernel(name, _program(gemm, cost), gemm.layout[0], (a, b, c), accesses, tensor=tensor), c
+    accesses += tuple(Access(each, "read", partial(_region, gemm, "bias")) for each in bias)
+    return Kernel(name, _program(gemm, cost), gemm.layout[0], (a, b, c, *bias), accesses, tensor=tensor), c
 
 
 def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
@@ -300,7 +324,9 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
         plane = part * gemm.n if gemm.reduction == "kernel" else 0
         (rows, cols), high = ((n[0] + plane, n[1] + plane), m), gemm.n
     rows = rows[0] + product * high, rows[1] + product * high
-    pitch = 0 if what == "c" else gemm.pitches[what == "b"] // t.item
+    if what == "bias":
+        rows = 0 * product, 0 * product + 1
+    pitch = gemm.pitches[what == "b"] // t.item if what in "ab" else 0
     if pitch:  # of a tensor of one row
         first, last = rows[0] * pitch + cols[0], (rows[1] - 1) * pitch + cols[1]
         rows, cols = (0 * first, 0 * first + 1), (first, np.maximum(first, last))

@@ -67,7 +67,7 @@ class _Plan:
 
 
 def _merged(sizes: Sequence[int], views: Sequence[View]) -> tuple[list[int], list[list[int]]]:
-    """Return sizes and strides with dimensions joined that are one in all operands, as TensorIterator does."""
+    """Return sizes and strides, dimensions that are one in all operands joined, as TensorIterator does."""
     made: list[int] = []
     strides: list[list[int]] = [[] for _ in views]
     for at, size in enumerate(sizes):

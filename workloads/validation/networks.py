@@ -1,0 +1,98 @@
+"""Networks that PyTorch launched on an H100 as CUDA graphs: time of a replay, and time by class of kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pysim import Config, Job, Memory
+from pysim.workloads.framework.bert import Bert, bert_network
+from pysim.workloads.framework.network import Network
+from pysim.workloads.framework.recurrent import Stack, recurrent_network
+from pysim.workloads.library.captured import captured
+from pysim.workloads.library.gemms.told import told_of
+
+from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
+from .table import Row
+from .torch_classes import SPAN, UNTIMED, class_times
+
+QUICK_US = 2000.0  # of a replay
+SHOWN = 2  # of equal layers: the second finds what the first left in L2
+STEPS = 4  # of a recurrent layer
+# GEMMs of cuDNN's recurrent passes in fp32, which do not follow cuBLAS's choice: as the profile names them
+GRU = {
+    "input": "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4"
+    "_execute_kernel__5x_cublas|19x38x1|128|13056",
+    "hidden": "gemmSN_TN_kernel|300x2x1|96|13824",
+}
+DEEP_SPEECH = Stack(
+    *("gru", 1312, 800, 5, 16, 75), both=True, out=1024, kernels={role: told_of(GRU[role]) for role in GRU}
+)
+NETWORKS: dict[str, Callable[[Memory], Network]] = {
+    "bert_base_b8_s128_fp16_fwd": partial(bert_network, Bert(768, 12, 3072, 12, 8, 128), shown=SHOWN),
+    "gru_ds2_h800_bi5_b16_t75_fp32_fwd": partial(recurrent_network, DEEP_SPEECH, shown=STEPS),
+}
+
+
+def _cases(rows: Sequence[Row]) -> list[Case]:
+    replays = {row.text("workload"): row.number("time_us") for row in rows if row.text("part") == SPAN}
+    made = []
+    for row in rows:
+        name, part, known = row.text("workload"), row.text("part"), row.text("eager_us")
+        if name not in NETWORKS or part == UNTIMED:
+            continue
+        made.append(
+            Case(
+                case=f"{name}:{part}",
+                group=SPAN if part == SPAN else "class",
+                mode="graph",
+                key=name,
+                kind=part,
+                scheme="graph",
+                task=(name,),
+                part=part,
+                measured_us=row.number("time_us"),
+                flops=float(known) if known else math.nan,  # what the baseline model answers
+                quick=replays[name] < QUICK_US,
+            )
+        )
+    return unique(made)
+
+
+def _network(config: Config, name: str) -> Outcome:
+    """Simulate a pass, piece by piece; layers and steps stand for those that are like them."""
+    network, times, tables = NETWORKS[name](Memory()), dict[str, float](), dict[str, NDArray[np.void]]()
+    for piece in network.pieces:
+        kernels = captured(piece.kernels) if piece.chained else piece.kernels
+        tables = tables_of(config, Job(name, kernels), "graph")
+        ran = tables["kernels"]
+        begin = float(ran["first_dispatch_us"].min()) - config.number("gpu.cp.graph_gap") / 1e3
+        found = class_times(kernels, ran["complete_us"], begin, piece.counts)
+        times = {part: times.get(part, 0.0) + found.get(part, 0.0) for part in (*times, *found)}
+    shown = len(network.kernels)
+    detail = f"{shown} of {network.launches} kernels" + (" (sampled)" if shown < network.launches else "")
+    return outcome_of(tables, times, detail)
+
+
+def _eager(cases: Sequence[Case]) -> list[Baseline]:
+    """Return what a profile of the eager run says, where it launched as many kernels."""
+    return [Baseline("a profile of the same network run eagerly", np.array([case.flops for case in cases]))]
+
+
+NETWORK = Suite(
+    name="h100-networks",
+    doc="networks that PyTorch launched as CUDA graphs on an H100: a replay, and time by class of kernel",
+    gpu="h100",
+    file="h100_networks.csv",
+    columns=("workload", "part", "kernels", "time_us", "eager_us"),
+    cases=_cases,
+    run=_network,
+    baselines=_eager,
+    note="kernels are predicted from the network alone, by what was learned on an H200; no clock was noted:"
+    " errors are of us; a class is measured by durations in a profile, simulated from one completion to the"
+    " next; networks without templates are left out",
+)

@@ -1,0 +1,78 @@
+"""Classes of kernels in sequences that PyTorch launched, and their times in a simulated run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim import Kernel
+from pysim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SPAN = "span"
+UNTIMED = "memset"  # of a memset a profile shows the duration alone, not what the next kernel waits for
+# class by how the name of a kernel begins
+CLASSES = {
+    "hopper_gemm": "gemm",
+    "staged": "gemm",
+    "split_k_sum": "gemm",
+    "tile_sum": "gemm",
+    "vector_dots": "gemm",
+    **dict.fromkeys(("gru", "lstm", "vanilla", "bias_gradient"), "recurrent"),
+    "layer_norm": "normalisation",
+    "gamma_beta": "normalisation",
+    "softmax": "softmax",
+    "reduce": "reduction",
+    "memset": "memset",
+    "attention": "attention",
+    "cudnn": "attention",
+    **dict.fromkeys(
+        (
+            *(
+                "add",
+                "cast",
+                "clear",
+                "transpose",
+                "cat",
+                "copy",
+                "dropout",
+                "fill",
+                "gather",
+                "gelu",
+                "is_lowest",
+                "masked",
+                "mul",
+            ),
+            *("philox", "tanh", "where"),
+        ),
+        "pointwise",
+    ),
+}
+
+
+def class_of(name: str) -> str:
+    """Return the class of a kernel; raise ConfigError for one that has none."""
+    for begin, found in CLASSES.items():
+        if name.startswith(begin):
+            return found
+    raise ConfigError(f"kernel {name} has no class")
+
+
+def class_times(
+    kernels: Sequence[Kernel], ends: NDArray[np.float64], begin: float, counts: Sequence[int]
+) -> dict[str, float]:
+    """Return the span and the time of each class: from one completion to the next, ``counts`` times each.
+
+    ``ends``: when each kernel was complete, in the order of launches; ``begin``: when the first could start.
+    """
+    order = np.argsort(ends, kind="stable")
+    took = np.diff(ends[order], prepend=begin) * np.array(counts, np.float64)[order]
+    times = {SPAN: float(took.sum())}
+    for number, time in zip(order.tolist(), took.tolist(), strict=True):
+        group = class_of(kernels[number].name)
+        times[group] = times.get(group, 0.0) + time
+    return times

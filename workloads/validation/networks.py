@@ -71,7 +71,7 @@ def _network(config: Config, name: str) -> Outcome:
         tables = tables_of(config, Job(name, kernels), "graph")
         ran = tables["kernels"]
         begin = float(ran["first_dispatch_us"].min()) - config.number("gpu.cp.graph_gap") / 1e3
-        found = class_times(kernels, ran["complete_us"], begin, piece.counts)
+        found = class_times(kernels, ran, begin, piece.counts, chained=piece.chained)
         times = {part: times.get(part, 0.0) + found.get(part, 0.0) for part in (*times, *found)}
     shown = len(network.kernels)
     detail = f"{shown} of {network.launches} kernels" + (" (sampled)" if shown < network.launches else "")

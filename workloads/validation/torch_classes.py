@@ -63,16 +63,26 @@ def class_of(name: str) -> str:
 
 
 def class_times(
-    kernels: Sequence[Kernel], ends: NDArray[np.float64], begin: float, counts: Sequence[int]
+    kernels: Sequence[Kernel],
+    ran: NDArray[np.void],
+    begin: float,
+    counts: Sequence[int],
+    *,
+    chained: bool = True,
 ) -> dict[str, float]:
-    """Return the span and the time of each class: from one completion to the next, ``counts`` times each.
+    """Return the span and the time of each class, ``counts`` times each.
 
-    ``ends``: when each kernel was complete, in the order of launches; ``begin``: when the first could start.
+    ``ran``: rows of the table of kernels, in the order of launches; ``begin``: when the first could start.
+    Of kernels one after another (``chained``) a time is that from one completion to the next, else it is a
+    kernel's own, so that classes add up to more than the span.
     """
+    ends = np.asarray(ran["complete_us"], np.float64)
     order = np.argsort(ends, kind="stable")
-    took = np.diff(ends[order], prepend=begin) * np.array(counts, np.float64)[order]
-    times = {SPAN: float(took.sum())}
-    for number, time in zip(order.tolist(), took.tolist(), strict=True):
-        group = class_of(kernels[number].name)
-        times[group] = times.get(group, 0.0) + time
+    took = np.zeros(len(ends))
+    took[order] = np.diff(ends[order], prepend=begin)
+    times = {SPAN: float(took @ np.array(counts, np.float64))}
+    own = took if chained else ends - ran["first_dispatch_us"]
+    for kernel, time, count in zip(kernels, own.tolist(), counts, strict=True):
+        group = class_of(kernel.name)
+        times[group] = times.get(group, 0.0) + count * time
     return times

@@ -69,9 +69,9 @@ def _sequence(config: Config, name: str, clock: str) -> Outcome:
     """Simulate two replays at a clock in MHz; the second finds what the first left in L2."""
     kernels = captured(WORKLOADS[name](Memory()) * 2)
     tables = tables_of(clocked(config, {CLOCK: clock}), Job(name, kernels), "graph")
-    ends = tables["kernels"]["complete_us"]
-    half = len(kernels) // 2
-    times = class_times(kernels[half:], ends[half:], float(ends[half - 1]), [1] * half)
+    ran, half = tables["kernels"], len(kernels) // 2
+    begin = float(ran["complete_us"][half - 1])
+    times = class_times(kernels[half:], ran[half:], begin, [1] * half)
     return outcome_of(tables, times, f"{half} kernels")
 
 

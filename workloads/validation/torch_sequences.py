@@ -11,12 +11,16 @@ import numpy as np
 
 from pysim import Config, Job, Kernel, Memory
 from pysim.workloads.framework.layers import Layer, transformer_layer
+from pysim.workloads.framework.resnet import ResNet, resnet_network
 from pysim.workloads.library.captured import captured
+from pysim.workloads.library.recurrences.recurrent import Recurrent
 
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
 from .library import CLOCK, clocked
+from .library_rnn import simulated
 from .table import Row
 from .torch_classes import SPAN, UNTIMED, class_times
+from .torch_kernels import convolutions_of, gemms_of
 
 QUICK_US = 500.0  # of a span
 BERT = Layer(1024, 16, 4096, 8, 128)
@@ -33,8 +37,27 @@ LAYERS = {
     "gpt3_13b_layer_b1_s2048_fp16_fwd": GPT3,
     "gpt3_13b_layer_b1_s2048_fp16_fwd_sdpa": replace(GPT3, fused=True),
 }
+RESNET = "resnet50_stages1to3_b32_fp32_fwd"
+
+
+def _resnet(memory: Memory) -> list[Kernel]:
+    """Return the kernels of the first three stages of a ResNet-50."""
+    resnet = ResNet(32, (3, 4, 6), bottleneck=True, classes=0)
+    return resnet_network(resnet, memory, convolutions_of(RESNET)).kernels
+
+
 WORKLOADS: dict[str, Callable[[Memory], list[Kernel]]] = {
-    name: partial(transformer_layer, layer) for name, layer in LAYERS.items()
+    **{name: partial(transformer_layer, layer) for name, layer in LAYERS.items()},
+    RESNET: _resnet,
+}
+
+
+RECURRENT: dict[str, tuple[str, int, int, int]] = {
+    "gru_h512_b32_t25_fp32_fwdbwd": ("gru", 512, 32, 25),
+    "gru_h1536_b32_t50_fp32_fwdbwd": ("gru", 1536, 32, 50),
+    "lstm_h512_b16_t25_fp32_fwdbwd": ("lstm", 512, 16, 25),
+    "lstm_h2048_b128_t25_fp32_fwdbwd": ("lstm", 2048, 128, 25),
+    "vanilla_h2560_b64_t50_fp32_fwdbwd": ("vanilla", 2560, 64, 50),
 }
 
 
@@ -43,7 +66,8 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     made = []
     for row in rows:
         name, part, time = row.text("workload"), row.text("part"), row.number("time_us")
-        if name not in WORKLOADS or part == UNTIMED:
+        known_part = name in WORKLOADS or (name in RECURRENT and part == SPAN)
+        if not known_part or part == UNTIMED:
             continue
         clock, known = spans[name].number("sm_clock_mhz"), row.text("eager_us")
         made.append(
@@ -66,7 +90,13 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
 
 
 def _sequence(config: Config, name: str, clock: str) -> Outcome:
-    """Simulate two replays at a clock in MHz; the second finds what the first left in L2."""
+    """Simulate two replays at a clock in MHz; the second finds what the first left in L2.
+
+    A recurrent module is one pass of cuDNN, of which some steps are simulated.
+    """
+    if name in RECURRENT:
+        p = Recurrent(*RECURRENT[name], "fp32", "forward_backward", gemms_of(name))
+        return simulated(clocked(config, {CLOCK: clock}), p, SPAN)
     kernels = captured(WORKLOADS[name](Memory()) * 2)
     tables = tables_of(clocked(config, {CLOCK: clock}), Job(name, kernels), "graph")
     ran, half = tables["kernels"], len(kernels) // 2
@@ -89,6 +119,7 @@ SEQUENCES = Suite(
     cases=_cases,
     run=_sequence,
     baselines=_eager,
-    note="kernels and their choice are predicted from the layer alone; a class is measured by durations in a"
+    note="kernels and their choice are predicted from the layer alone, but for GEMMs of recurrent modules, of"
+    " which the profile names them and the span alone is a case; a class is measured by durations in a"
     " profile of unknown clock, simulated from one completion to the next; errors of spans are of SM cycles",
 )

@@ -47,17 +47,19 @@ def mm(
     return made
 
 
-def linear(tape: Tape, x: Value, weight: Value, bias: Value, dtype: str) -> Value:
-    """Return x W^T + b: ``x`` [tokens, in], ``weight`` [out, in], ``bias`` [1, out].
+def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) -> Value:
+    """Return x W^T + b: ``x`` [tokens, in], ``weight`` [out, in], ``bias`` [1, out] or none.
 
     Backward: the gradient of x, of the weight, and the sum of the columns for the bias.
     """
     (tokens, into), out = (x.tensor.rows, x.tensor.cols), weight.tensor.rows
-    if weight.tensor.cols != into or bias.tensor.cols != out:
+    biases = (bias,) if bias else ()
+    if weight.tensor.cols != into or any(each.tensor.cols != out for each in biases):
         raise WorkloadError(
             f"linear: {weight.tensor.name} is {out} x {weight.tensor.cols}, the input has {into}"
         )
-    made = mm(tape, dtype, (out, tokens, into), "TN", (weight.tensor, x.tensor, bias.tensor))
+    operands = (weight.tensor, x.tensor, *(each.tensor for each in biases))
+    made = mm(tape, dtype, (out, tokens, into), "TN", operands)
 
     def backward(given: Gradients) -> Gradients:
         gradient = one(given)
@@ -65,10 +67,10 @@ def linear(tape: Tape, x: Value, weight: Value, bias: Value, dtype: str) -> Valu
         if x.wanted:
             of_x = mm(tape, dtype, (into, tokens, out), "NN", (weight.tensor, gradient))
         of_weight = mm(tape, dtype, (into, out, tokens), "NT", (x.tensor, gradient))
-        of_bias = tape.run(memory_ops.sum_columns(tape.memory, gradient, cold=True))
-        return of_x, of_weight, of_bias
+        sums = [tape.run(memory_ops.sum_columns(tape.memory, gradient, cold=True)) for _ in biases]
+        return of_x, of_weight, *sums
 
-    return tape.record((made,), (x, weight, bias), backward)[0]
+    return tape.record((made,), (x, weight, *biases), backward)[0]
 
 
 def bmm(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], batch: int, dtype: str) -> Value:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pysim import Config, Job, Memory
 from pysim.workloads.framework.bert import Bert, bert_network
+from pysim.workloads.framework.llama import Llama, llama_network
 from pysim.workloads.framework.network import Network
 from pysim.workloads.framework.recurrent import Stack, recurrent_network
 from pysim.workloads.framework.resnet import ResNet, resnet_network
@@ -40,6 +41,9 @@ def _resnet(memory: Memory) -> Network:
 
 NETWORKS: dict[str, Callable[[Memory], Network]] = {
     "bert_base_b8_s128_fp16_fwd": partial(bert_network, Bert(768, 12, 3072, 12, 8, 128), shown=SHOWN),
+    "llama_like_1b_b4_s1024_bf16_fwd": partial(
+        llama_network, Llama(2048, 32, 8, 5632, 8, 4, 1024), shown=SHOWN
+    ),
     DEEP_SPEECH: _deep_speech,
     RESNET: _resnet,
 }

@@ -69,7 +69,8 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
         known_part = name in WORKLOADS or (name in RECURRENT and part == SPAN)
         if not known_part or part == UNTIMED:
             continue
-        clock, known = spans[name].number("sm_clock_mhz"), row.text("eager_us")
+        known = row.text("eager_us")
+        clock = f"{spans[name].number('sm_clock_mhz'):.0f}" if name in spans else ""
         made.append(
             Case(
                 case=f"{name}:{part}",
@@ -78,27 +79,28 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 key=name,
                 kind=part,
                 scheme="graph",
-                task=(name, f"{clock:.0f}"),
+                task=(name, clock),
                 part=part,
                 measured_us=time,
-                measured_cycles=time * clock if part == SPAN else math.nan,
+                measured_cycles=time * float(clock) if part == SPAN else math.nan,
                 flops=float(known) if known else math.nan,  # what the baseline model answers
-                quick=spans[name].number("time_us") < QUICK_US,
+                quick=name in spans and spans[name].number("time_us") < QUICK_US,
             )
         )
     return unique(made)
 
 
 def _sequence(config: Config, name: str, clock: str) -> Outcome:
-    """Simulate two replays at a clock in MHz; the second finds what the first left in L2.
+    """Simulate two replays at a clock in MHz, if one was noted; the second finds what the first left in L2.
 
     A recurrent module is one pass of cuDNN, of which some steps are simulated.
     """
+    at = clocked(config, {CLOCK: clock}) if clock else config
     if name in RECURRENT:
         p = Recurrent(*RECURRENT[name], "fp32", "forward_backward", gemms_of(name))
-        return simulated(clocked(config, {CLOCK: clock}), p, SPAN)
+        return simulated(at, p, SPAN)
     kernels = captured(WORKLOADS[name](Memory()) * 2)
-    tables = tables_of(clocked(config, {CLOCK: clock}), Job(name, kernels), "graph")
+    tables = tables_of(at, Job(name, kernels), "graph")
     ran, half = tables["kernels"], len(kernels) // 2
     begin = float(ran["complete_us"][half - 1])
     times = class_times(kernels[half:], ran[half:], begin, [1] * half)

@@ -85,6 +85,26 @@ def relu(memory: Memory, a: Tensor) -> Launched:
     return _element_wise("relu", memory, (a,), costs.RELU)
 
 
+def square(memory: Memory, a: Tensor) -> Launched:
+    """Return a x a, of one operand (``pow`` with 2)."""
+    return _element_wise("square", memory, (a,), costs.MUL)
+
+
+def add_scalar(memory: Memory, a: Tensor) -> Launched:
+    """Return a plus a number."""
+    return _element_wise("add_scalar", memory, (a,), costs.ADD)
+
+
+def rsqrt(memory: Memory, a: Tensor) -> Launched:
+    """Return 1 / sqrt(a)."""
+    return _element_wise("rsqrt", memory, (a,), costs.RSQRT)
+
+
+def silu(memory: Memory, a: Tensor) -> Launched:
+    """Return a / (1 + exp(-a))."""
+    return _element_wise("silu", memory, (a,), costs.SILU)
+
+
 def tanh(memory: Memory, a: Tensor) -> Launched:
     """Return tanh(a)."""
     return _element_wise("tanh", memory, (a,), costs.TANH)

@@ -17,7 +17,9 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Pattern, Program
+from pysim.program.recorded_program import RecordedProgram
+from pysim.program.warp_program import Code, Op, Pattern, Program
+from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 
 from .offsets import offset_work
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MOST_OUTER = 3  # dimensions of a grid
+MOST_OUTER = 4  # dimensions of TBs: three of a grid, and one that x counts with the first
+REGISTERS = 32
+MOST_PIECES = 16  # rectangles that a TB takes of an operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,27 @@ def dense(tensor: Tensor, sizes: Sequence[int]) -> View:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How TBs take an operation: dimensions of a TB, then those of the grid."""
+    """How TBs take an operation: ``inner``, what one takes of each dimension, then dimensions of TBs.
+
+    ``outer``: TBs along a dimension, which one, and how many places of it a TB moves.
+    """
 
     inner: tuple[int, ...]
-    grid: tuple[int, int, int]
-    steps: tuple[tuple[int, int], ...]  # of x, y and z: which dimension, and how many places a TB moves
+    outer: tuple[tuple[int, int, int], ...]
+
+    @property
+    def folded(self) -> int:
+        """Values of the second of four dimensions of TBs, each with a program of its own; else 1."""
+        return self.outer[1][0] if len(self.outer) == MOST_OUTER else 1
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """TBs in x, y and z."""
+        sizes = [size for size, *_ in self.outer]
+        if len(sizes) == MOST_OUTER:
+            sizes[:2] = [sizes[0] * sizes[1]]
+        x, y, z = (*sizes, 1, 1, 1)[:3]
+        return x, y, z
 
 
 def _merged(sizes: Sequence[int], views: Sequence[View]) -> tuple[list[int], list[list[int]]]:
@@ -99,25 +119,24 @@ def _plan(name: str, sizes: Sequence[int], chunk: int) -> _Plan:
         else:
             raise WorkloadError(f"{name}: sizes {sizes}: TBs of {chunk} would cut rows")
     if whole != chunk or len(outer) > MOST_OUTER or (inner[0] % WARP and WARP % inner[0]):
-        raise WorkloadError(
-            f"{name}: sizes {', '.join(map(str, sizes))}: no whole TBs of {chunk} in 3 dimensions"
-        )
-    outer += [(1, 0, 0)] * (MOST_OUTER - len(outer))
-    grid = outer[0][0], outer[1][0], outer[2][0]
-    return _Plan(tuple(inner), grid, tuple((at, part) for _, at, part in outer))
+        raise WorkloadError(f"{name}: sizes {sizes}: no whole TBs of {chunk} in {MOST_OUTER} dimensions")
+    return _Plan(tuple(inner), tuple(outer))
+
+
+_Operand = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """What a program depends on.
 
-    ``operands``: bytes of an element, the first element, strides within a TB, and how far a TB moves in x, y
-    and z, in elements.
+    ``operands``: bytes of an element, the first element, strides within a TB, and how far TBs along each
+    dimension of theirs are apart, in elements.
     """
 
     name: str
-    inner: tuple[int, ...]
-    operands: tuple[tuple[int, int, tuple[int, ...], tuple[int, int, int]], ...]
+    plan: _Plan
+    operands: tuple[_Operand, ...]
     inputs: int
     each: int
     work: Work
@@ -143,16 +162,15 @@ def strided(
     plan = _plan(name, dims, THREADS * each)
     operands = []
     for view, own in zip(views, strides, strict=True):
-        moves = [own[at] * part for at, part in plan.steps]
-        operands.append(
-            (view.tensor.item, view.first, tuple(own[: len(plan.inner)]), (moves[0], moves[1], moves[2]))
-        )
+        moves = tuple(own[at] * part for _, at, part in plan.outer)
+        operands.append((view.tensor.item, view.first, tuple(own[: len(plan.inner)]), moves))
     work = _with(offset_work(len(dims), len(views)), work)
-    shape = _Shape(name, plan.inner, tuple(operands), len(inputs), each, work)
+    shape = _Shape(name, plan, tuple(operands), len(inputs), each, work)
     accesses = []
     for number, (view, operand) in enumerate(zip(views, operands, strict=True)):
         mode: Mode = "read" if number < len(inputs) else "write"
-        accesses.append(Access(view.tensor, mode, _Region(plan, view.tensor.cols, *operand[1:]).check(name)))
+        regions = _regions(name, plan, view.tensor.cols, operand)
+        accesses += [Access(view.tensor, mode, region) for region in regions]
     return Kernel(name, _program(shape), plan.grid, tuple(view.tensor for view in views), tuple(accesses))
 
 
@@ -169,86 +187,86 @@ def _with(place: Work, work: Work) -> Work:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """The rectangle of an operand that each TB uses; ``cols``: of the tensor."""
+    """A rectangle of an operand that each TB uses, from its element ``first`` on; ``cols``: of the tensor."""
 
-    plan: _Plan
+    outer: tuple[int, ...]
     cols: int
     first: int
-    strides: tuple[int, ...]
-    moves: tuple[int, int, int]
-
-    def check(self, name: str) -> _Region:
-        """Return the region; refuse what is no rectangle."""
-        self.extents(name)
-        return self
-
-    def extents(self, name: str = "") -> tuple[int, int]:
-        """Return rows and columns of a TB's rectangle."""
-        along = sorted(
-            (s, size) for s, size in zip(self.strides, self.plan.inner, strict=True) if s and size > 1
-        )
-        rows = cols = 1
-        for stride, size in along:
-            if stride < self.cols and stride == cols and rows == 1:
-                cols *= size
-            elif stride % self.cols == 0 and stride // self.cols == rows:
-                rows *= size
-            else:
-                raise WorkloadError(f"{name}: a TB takes no rectangle of an operand")
-        if cols > self.cols or any(move % self.cols and move > self.cols for move in self.moves):
-            raise WorkloadError(f"{name}: a TB takes no rectangle of an operand")
-        return rows, cols
+    size: tuple[int, int]
+    moves: tuple[int, ...]
 
     def __call__(self, tbs: Ints) -> Ints:
         """Return the regions of ``tbs``."""
-        (gx, gy, _), tbs = self.plan.grid, np.asarray(tbs, np.int64)
-        at = tbs % gx, tbs // gx % gy, tbs // (gx * gy)
-        row, col = np.full_like(tbs, self.first // self.cols), np.full_like(tbs, self.first % self.cols)
-        for move, number in zip(self.moves, at, strict=True):
+        left = np.asarray(tbs, np.int64)
+        row, col = np.full_like(left, self.first // self.cols), np.full_like(left, self.first % self.cols)
+        for size, move in zip(self.outer, self.moves, strict=True):
+            number, left = left % size, left // size
             row, col = row + move // self.cols * number, col + move % self.cols * number
-        rows, cols = self.extents()
-        return np.stack([row, row + rows, col, col + cols], 1)
+        return np.stack([row, row + self.size[0], col, col + self.size[1]], 1)
+
+
+def _regions(name: str, plan: _Plan, cols: int, operand: _Operand) -> list[_Region]:
+    """Return the rectangles that TBs use of an operand: one, or one a place of a dimension with gaps."""
+    _, first, strides, moves = operand
+    along = sorted((s, size) for s, size in zip(strides, plan.inner, strict=True) if s and size > 1)
+    high, wide, firsts = 1, 1, [first]
+    for stride, size in along:
+        if stride == wide and stride < cols and high == 1:
+            wide *= size
+        elif stride == high * cols:
+            high *= size
+        else:
+            firsts = [one + place * stride for one in firsts for place in range(size)]
+    rows = any(move % cols and move > cols for move in moves)
+    if wide > cols or rows or len(firsts) > MOST_PIECES:
+        raise WorkloadError(f"{name}: a TB takes no few rectangles of an operand")
+    outer = tuple(size for size, *_ in plan.outer)
+    return [_Region(outer, cols, one, (high, wide), moves) for one in firsts]
 
 
 @lru_cache(maxsize=256)
-def _program(shape: _Shape) -> Program:
+def _program(shape: _Shape) -> Program | RecordedProgram:
+    warps, args, plan = THREADS // WARP, len(shape.operands), shape.plan
+    if plan.folded == 1:
+        return Program(shape.name, (_code(shape, 0),), warps, REGISTERS, 0, args)
+    (across, *_), (x, y, z) = plan.outer[0], plan.grid
+    rows = np.tile(np.arange(x) // across, y * z).astype(np.uint32)
+    code = [(_code(shape, number),) * warps for number in range(plan.folded)]
+    return warp_specialized(shape.name, code, rows, registers=REGISTERS, smem=0, args=args)
+
+
+def _code(shape: _Shape, number: int) -> tuple[Op, ...]:
+    """Return the code of TBs at a place of the folded dimension."""
     code = Code()
     BEGIN.emit(code)
     for turn in range(shape.each):
         shape.work.emit(code)
         for arg in range(shape.inputs):
-            code.load(0, *_lanes(shape, arg, turn))
+            code.load(0, *_lanes(shape, arg, turn, number))
         if shape.inputs:
             code.wait(0)
         for arg in range(shape.inputs, len(shape.operands)):
-            code.store(1, *_lanes(shape, arg, turn))
+            code.store(1, *_lanes(shape, arg, turn, number))
     code.exit()
-    args = len(shape.operands)
-    return Program(shape.name, (tuple(code.ops),), THREADS // WARP, 32, 0, args)
+    return tuple(code.ops)
 
 
-def _lanes(shape: _Shape, arg: int, turn: int) -> tuple[Pattern, ...]:
+def _lanes(shape: _Shape, arg: int, turn: int, number: int) -> tuple[Pattern, ...]:
     """Return the access of an operand: of each warp the places of 32 neighbouring elements."""
     item, origin, strides, moves = shape.operands[arg]
+    if (
+        shape.plan.folded > 1
+    ):  # x counts places of the first dimension, and all of them once for each of these
+        origin += number * (moves[1] - shape.plan.outer[0][0] * moves[0])
+        moves = (moves[0], *moves[2:])
+    x, y, z = (move * item for move in (*moves, 0, 0, 0)[:3])
     made = []
     for warp in range(THREADS // WARP):
         left, at = turn * THREADS + warp * WARP, origin
-        for size, stride in zip(shape.inner, strides, strict=True):
+        for size, stride in zip(shape.plan.inner, strides, strict=True):
             left, own = divmod(left, size)
             at += own * stride
-        minor = min(shape.inner[0], WARP)
-        next_stride = strides[1] if minor < WARP else 0
-        x, y, z = (move * item for move in moves)
-        pattern = Pattern(
-            arg,
-            item,
-            base=at * item,
-            bx=x,
-            by=y,
-            bz=z,
-            s0=strides[0] * item,
-            s1=next_stride * item,
-            minor=minor,
-        )
-        made.append(paired(pattern))
+        minor = min(shape.plan.inner[0], WARP)
+        s0, s1 = strides[0] * item, strides[1] * item if minor < WARP else 0
+        made.append(paired(Pattern(arg, item, base=at * item, bx=x, by=y, bz=z, s0=s0, s1=s1, minor=minor)))
     return tuple(made)

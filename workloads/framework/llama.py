@@ -1,7 +1,7 @@
 """LLaMA as PyTorch and Hugging Face's transformers run it in a captured graph, forward, in bf16.
 
 Norms, rotations of positions and repeated keys are element-wise kernels one by one, as recorded on an H100;
-attention is cuDNN's, with a mask of its own that the template does not read. Fills stand in for kernels of a
+attention is cuDNN's, with a mask that is added to the scores. Fills stand in for kernels of a
 few elements. A concatenation reads heads as if they were in the order in which it writes them.
 """
 
@@ -153,7 +153,7 @@ class _Run:
         side_by_side = Planes(turned, m.seq, m.heads, m.each), Planes(o, m.seq, m.heads, m.each)
         operands = side_by_side[0], problem.stacked(keys, keys=True), problem.stacked(values, keys=True)
         places = Places(operands, (side_by_side[1],))
-        tape.launch(attention(problem, memory, backend="cudnn", places=places).kernels)
+        tape.launch(attention(problem, memory, backend="cudnn", bias=bias, places=places).kernels)
         return self.linear(Value(o), m.d)
 
     def feed_forward(self, x: Value) -> Value:

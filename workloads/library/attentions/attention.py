@@ -32,7 +32,7 @@ from pysim.workloads.library.memset import memset
 
 from .attention_flash import flash_forward
 from .attention_flash_backward import flash_backward
-from .attention_hopper import hopper_forward
+from .attention_hopper import More, hopper_forward
 from .attention_hopper_backward import hopper_backward
 from .attention_problem import ITEM, Attention, Planes
 from .attention_rows import row_dots, strided_copy, to_16_bits
@@ -81,25 +81,33 @@ def attention(
     backend: Backend = "flash",
     backward: bool = False,
     dropout: bool = False,
+    bias: Tensor | None = None,
     places: Places | None = None,
 ) -> Launches:
     """Return what a call launches.
 
-    ``dropout``: of the softmax's results. ``places``: of operands and results; None: new tensors of
-    ``memory``. Raises WorkloadError for an unknown backend and for problems that its kernels here do not
-    take: cuDNN's of one query, backward with other than whole tiles of 128, FlashAttention-2's with dropout
-    and with places.
+    ``dropout``: of the softmax's results; ``bias``: of the scores, [batch * q, k], which all heads share.
+    ``places``: of operands and results; None: new tensors of ``memory``. Raises WorkloadError for an unknown
+    backend and for problems that its kernels here do not take: cuDNN's of one query, backward with other than
+    whole tiles of 128 and with a bias, FlashAttention-2's with dropout, a bias and places.
     """
     if backend not in get_args(Backend):
         raise WorkloadError(f"attention: backend {backend!r}: must be {' or '.join(get_args(Backend))}")
     if backend == "flash":
-        if dropout or places:
-            raise WorkloadError("attention: FlashAttention-2 with dropout or given operands: no template")
+        if dropout or places or bias is not None:
+            raise WorkloadError(
+                "attention: FlashAttention-2 with dropout, bias or given operands: no template"
+            )
         kernels, outputs = (_flash_backward if backward else _flash_forward)(problem, memory)
     else:
         at = places or _new(problem, memory, backward=backward)
         at.check(problem, backward=backward)
-        kernels, outputs = (_cudnn_backward if backward else _cudnn_forward)(problem, memory, at, dropout)
+        if backward and bias is not None:
+            raise WorkloadError("attention: backward with a bias: no template")
+        if backward:
+            kernels, outputs = _cudnn_backward(problem, memory, at, dropout)
+        else:
+            kernels, outputs = _cudnn_forward(problem, memory, at, More(dropout, bias))
     return Launches(_in_order(kernels, memory), outputs)
 
 
@@ -158,9 +166,9 @@ def _flash_backward(p: Attention, memory: Memory) -> Launches:
     return Launches((*(kernel for kernel, _ in copies), dots, loop, conversion), (dq, dkv))
 
 
-def _cudnn_forward(p: Attention, memory: Memory, at: Places, dropout: bool) -> Launches:
+def _cudnn_forward(p: Attention, memory: Memory, at: Places, more: More) -> Launches:
     q, k, v = at.operands
-    kernel, _ = hopper_forward(p, memory, (q, k, v), at.results[0], dropped=dropout)
+    kernel, _ = hopper_forward(p, memory, (q, k, v), at.results[0], more)
     reset = memset(memory.tensor("counter", 1, 64, 4))
     return Launches((reset, kernel), (at.results[0].tensor,))
 

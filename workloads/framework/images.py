@@ -45,7 +45,7 @@ def conv2d(
     taps, stride = window.side**2, window.stride**2
     problem = Convolution(
         images.count, images.channels, size, filters, made_size, taps, stride, "forward", "fp32", False
-    )  # type: ignore[arg-type]
+    )
     weight = tape.memory.tensor("filters", filters, images.channels * taps, ITEM)
     made = tape.memory.tensor("convolved", images.count * filters, out.pixels, ITEM)
     launched = convolution(kernels.main, kernels.others, problem, tape.memory)

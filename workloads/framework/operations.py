@@ -6,12 +6,17 @@ those that PyTorch 2.11 launched on an H200 in captured graphs.
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.workloads.library.gemms.hopper_gemm import NOT_WITHIN, Within
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops
+from pysim.workloads.library.memory import pointwise_gather as gathers
 from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
+from pysim.workloads.library.memory.embedding_backward import embedding_backward
 
 from .tape import Gradients, Tape, Value
 
@@ -89,6 +94,21 @@ def bmm(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], batch: int,
         return of_a, of_b
 
     return tape.record((made,), (a, b), backward)[0]
+
+
+def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str) -> Value:
+    """Return the rows ``taken`` of a table; backward: zeros, to which the gradients of rows are added."""
+    launched = memory_ops.embedding(tape.memory, table.tensor, taken)
+    tape.launch(launched.kernels)
+    (index,) = (each for each in launched.kernels[0].args if each.item == gathers.INDEX)
+
+    def backward(given: Gradients) -> Gradients:
+        rows, cols = table.tensor.rows, table.tensor.cols
+        made = tape.run(memory_ops.fill(tape.memory, rows, cols, dtype))
+        tape.launch([embedding_backward(one(given), index, made, taken)])
+        return (made,)
+
+    return tape.record(launched.outputs, (table,), backward)[0]
 
 
 def add(tape: Tape, a: Value, b: Value) -> Value:

@@ -322,10 +322,10 @@ def staged_gemm(
         Access(a, "read", partial(_region, gemm, "a")),
         Access(b, "read", partial(_region, gemm, "b")),
         Access(c, mode, partial(_region, gemm, "c")),
+        *(Access(each, "read", partial(_region, gemm, "bias")) for each in bias),
     )
     tensor = "" if t.unit == "ffma" else MMA_16816
     name = f"staged_{t.name}"
-    accesses += tuple(Access(each, "read", partial(_region, gemm, "bias")) for each in bias)
     return Kernel(name, _program(gemm, cost), gemm.layout[0], (a, b, c, *bias), accesses, tensor=tensor), c
 
 
@@ -350,8 +350,9 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
     else:
         plane = part * gemm.n if gemm.reduction == "kernel" and not _flat(gemm, 2) else 0
         arg, rows, cols = 2, (n[0] + plane, n[1] + plane), (m[0] * gemm.apart, m[1] * gemm.apart)
-    high = gemm.n if arg == 2 else _shapes(gemm)[arg][0]
-    rows = rows[0] + product * high, rows[1] + product * high
+    if gemm.batch > 1:
+        high = gemm.n if arg == 2 else _shapes(gemm)[arg][0]
+        rows = rows[0] + product * high, rows[1] + product * high
     if _flat(gemm, arg):
         item = t.item if arg < 2 else gemm.stored
         pitches, moves = gemm.spacing

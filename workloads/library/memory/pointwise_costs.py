@@ -23,9 +23,7 @@ RSQRT = Work(fp32=4, sfu=1)  # with a step of Newton's method; by reason
 SILU = Work(fp32=10, ints=3, sfu=2, control=1)  # an exponential and a division; by reason
 TANH = Work(fp32=10, ints=3, sfu=2, control=2)  # as that of GELU
 # tanh: exponential and reciprocal beside a polynomial, and a choice
-GELU_RSQRT = Work(fp32=4, sfu=1)  # with a step of Newton's method; by reason
-SILU = Work(fp32=10, ints=3, sfu=2, control=1)  # an exponential and a division; by reason
-TANH = Work(fp32=18, ints=5, sfu=2, control=2)
+GELU_TANH = Work(fp32=18, ints=5, sfu=2, control=2)
 # erf: two polynomials, coefficients chosen one by one, an exponential
 GELU_ERF = Work(fp32=20, ints=10, sfu=1, control=2, wait=100)
 # erf, and the density beside it

@@ -1,9 +1,9 @@
-"""What kernels cost after others whose code drove theirs out of the instruction caches: ``cold_code.py > CSV``.
+"""Time of kernels after others whose code drove theirs out of the instruction caches: ``cold_code.py > CSV``.
 
-The period of an operation in a CUDA graph that launches it again and again (``again_us``), and the period of a
-mix of other kernels with it less that without it (``after_us``), behind a filled queue; medians of 15 replays.
-After one small kernel a sum of columns takes 0.3 us more, after one GEMM 0.6, after two GEMMs 1.8, after the
-mix 2.0, whether or not the others touch its data.
+The period of an operation in a CUDA graph that launches it again and again (``again_us``), and the period of
+a mix of other kernels with it less that without it (``after_us``), behind a filled queue; medians of 15
+replays. After one small kernel a sum of columns takes 0.3 us more, after one GEMM 0.6, after two GEMMs 1.8,
+after the mix 2.0, whether or not the others touch its data.
 """
 
 import statistics
@@ -58,10 +58,10 @@ def operations():
     for cols in (128, 512, 1024, 2048):
         s = new(2048, cols)
         yield "softmax", 2048, cols, "fp16", lambda s=s: torch.softmax(s, 1)
+    back = torch._softmax_backward_data
     for cols in (128, 512, 1024):
         s = new(2048, cols)
-        call = torch._softmax_backward_data
-        yield "softmax_backward", 2048, cols, "fp16", lambda s=s: call(s, s, 1, HALF)
+        yield "softmax_backward", 2048, cols, "fp16", lambda s=s: back(s, s, 1, HALF)
     a, b, c, w, wide = new(1024, 1024), new(1024, 1024), new(1024, 1024), new(1024), new(1024, 4096)
     _, mean, deviation = torch.native_layer_norm(a, (1024,), w, w, 1e-5)
     norm, every = torch.ops.aten.native_layer_norm_backward, [True, True, True]

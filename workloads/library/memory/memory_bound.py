@@ -248,7 +248,8 @@ def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool, co
     out = memory.tensor("sums", 1, outputs, a.item)
     plan = reduction(outputs, inputs, a.item, by_rows)
     return Launched(
-        tuple(reduce_kernels(a, out, plan, costs.REDUCE_COLD if cold else costs.REDUCE, memory)), (out,)
+        tuple(reduce_kernels(a, out, plan, costs.REDUCE_COLD[by_rows] if cold else costs.REDUCE, memory)),
+        (out,),
     )
 
 

@@ -82,4 +82,12 @@ REDUCE = ReduceCost(
 )
 # After kernels of other code a sum takes longer, whatever their data: its instructions are in no cache. Of
 # rows 0.23 us, of columns 0.71 to 0.98; where TBs share an output 0.26 and 0.8 more (h200_cold_code.csv)
-REDUCE_COLD = replace(REDUCE, cold=(450, 1700), cold_share=(500, 1700))
+COLD = {True: (450, 500), False: (1700, 1700)}  # cycles before the first load, and to share; by rows or not
+REDUCE_COLD = {
+    by_rows: replace(
+        REDUCE,
+        begin=replace(REDUCE.begin, wait=REDUCE.begin.wait + first),
+        share=replace(REDUCE.share, wait=REDUCE.share.wait + share),
+    )
+    for by_rows, (first, share) in COLD.items()
+}

@@ -39,8 +39,7 @@ REGISTERS = {1: 32, COLUMNS: 54}  # h200_library_pointwise.csv
 class ReduceCost:
     """Instructions of a thread: ``begin`` and ``end`` of a sum, each load, and to ``share`` an output.
 
-    ``load``: of four elements; ``partial``: of another TB's sums. ``cold``: cycles before the first
-    load where other code ran before, of sums of rows and of columns; ``cold_share``: of sharing.
+    ``load``: of four elements; ``partial``: of another TB's sums.
     """
 
     begin: Work
@@ -48,8 +47,6 @@ class ReduceCost:
     end: Work
     share: Work
     partial: Work
-    cold: tuple[int, int] = (0, 0)
-    cold_share: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +248,6 @@ def _code(
     unroll = 1 if plan.by_rows else UNROLL
     code = Code()
     cost.begin.emit(code)
-    _wait(code, cost.cold, plan)
     rounds, more = divmod(whole, unroll)
 
     def turn(turns: range, step: int, threads: int) -> None:
@@ -339,11 +335,6 @@ def _outputs(plan: Reduction, arg: int, item: int, number: int, by: int) -> tupl
     return tuple(patterns)
 
 
-def _wait(code: Code, cold: tuple[int, int], plan: Reduction) -> None:
-    if cold[not plan.by_rows]:
-        code.delay(cold[not plan.by_rows])
-
-
 def _combine(code: Code, plan: Reduction) -> None:
     """Add the sums of threads: halves of x through shared memory down to a warp, shuffles; halves of y."""
     x, y = plan.block
@@ -376,7 +367,6 @@ def _share(code: Code, plan: Reduction, number: int, cost: ReduceCost) -> None:
         return
     code.mark_tb_wait(flag)
     cost.share.emit(code)
-    _wait(code, cost.cold_share, plan)
     x, y = plan.block
     threads = x * y if plan.by_rows else y
     pitch = plan.outputs * 4

@@ -81,6 +81,11 @@ def _rnn(config: Config, *told: str) -> Outcome:
     p = pass_of(told[:-1])
     if told[-1] == PREDICT:
         p = replace(p, kernels={})
+    return simulated(config, p, "pass")
+
+
+def simulated(config: Config, p: Recurrent, name_of: str) -> Outcome:
+    """Simulate a pass, whose time is the part ``name_of`` of the outcome."""
     long, shown = _sampled(p)
     gap, total, tables = config.number("gpu.cp.graph_gap") / 1e3, 0.0, {}
     for name, part in rnn_parts(replace(p, steps=long), shown).items():
@@ -91,7 +96,7 @@ def _rnn(config: Config, *told: str) -> Outcome:
         total += time + (gap if total else 0.0)
     total += float(tables["kernels"]["ready_us"].min())  # the launch of the graph
     detail = f"{shown} steps of {p.steps}, GEMMs of all steps as long as of {long} (sampled)"
-    return outcome_of(tables, {"pass": total}, "" if p.persistent else detail)
+    return outcome_of(tables, {name_of: total}, "" if p.persistent else detail)
 
 
 def _sampled(p: Recurrent) -> tuple[int, int]:

@@ -196,10 +196,11 @@ def _ops(s: _Shape, out: int, kind: int) -> tuple[Op, ...]:
     code = Code()
     code.compute(int=40, control=4)
     code.delay(s.loop.begin)
-    step, ahead = _dots if s.loop.dots else _shared, s.loop.ahead and s.k % ALIGNED == 0
+    step = _dots if s.loop.dots else _shared
+    ahead = s.loop.ahead if s.k % ALIGNED == 0 else 0
     if whole:
-        if ahead:
-            _fetch(code, s, (tile, of), (rows, cols, s.deep), 0)
+        for number in range(min(ahead, whole)):
+            _fetch(code, s, (tile, of), (rows, cols, s.deep), number, slot=number)
         mark = code.loop_begin()
         step(code, s, (tile, of), (rows, cols, s.deep), 0, whole if ahead else 0)
         code.loop_end(mark, whole)
@@ -275,19 +276,25 @@ def _multiply(code: Code, s: _Shape, loads: int) -> None:
 
 
 def _fetch(
-    code: Code, s: _Shape, tiles: tuple[Tile, Tile], valid: tuple[int, int, int], at: int, steps: int = 0
+    code: Code,
+    s: _Shape,
+    tiles: tuple[Tile, Tile],
+    valid: tuple[int, int, int],
+    at: int,
+    steps: int = 0,
+    slot: int = 0,
 ) -> None:
-    """Load a step's rows and columns; with ``steps`` those of the next of so many."""
+    """Load a step's rows and columns; with ``steps`` those of a later one of so many."""
     rows, cols, deep = valid
     loads = _loads(s, tiles[0], s.along_k, rows, deep, at)
     others = _loads(s, tiles[1], s.vectors_k, cols, deep, at)
-    level = 2 if at else 0
+    level, ahead = 2 if at else 0, s.loop.ahead if steps else 0
     for patterns in loads:
-        code.load(0, *patterns, level=level, ahead=int(steps > 0), limit=steps)
+        code.load(slot, *patterns, level=level, stages=ahead, ahead=ahead, limit=steps)
     if s.loop.stages_a:
         code.wait(0)
     for patterns in others:
-        code.load(0, *patterns, level=level, ahead=int(steps > 0), limit=steps)
+        code.load(slot, *patterns, level=level, stages=ahead, ahead=ahead, limit=steps)
 
 
 def _shared(
@@ -300,7 +307,7 @@ def _shared(
     rows = len(_loads(s, tiles[0], s.along_k, valid[0], deep, at))
     others = len(_loads(s, tiles[1], s.vectors_k, valid[1], deep, at))
     stores = others + rows * s.loop.stages_a
-    code.wait(0)
+    code.wait(0, stages=s.loop.ahead if steps else 0)
     # what L2 returns is written to the memory of L1 and shared memory, a wavefront a load
     code.compute(int=2 * stores, smem=stores + rows + others, smem_ops=stores)
     code.barrier()

@@ -117,7 +117,7 @@ def test_flops_of_a_network_do_not_depend_on_its_kernels():
 @pytest.mark.parametrize(
     ("text", "gpu", "said"),
     [
-        ("mlp:kernels=library", "titan_v", "measured were those of h200"),
+        ("mlp:kernels=library", "titan_v", "measured were those of h200, h100"),
         ("mlp:kernels=library", None, "no GPU is given"),
         ("mlp:kernels=cublas", "h200", "must be own or library"),
         ("lstm:kernels=library", "h200", "takes input = per-step"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.workloads.framework.caching import reused
-from pysim.workloads.library.choices.chooser import MEASURED
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.memory.pointwise_parts import item_of
@@ -36,9 +36,9 @@ def from_library(kernels: str, hints: MachineHints | None, where: str) -> bool:
     """
     if kernels not in KERNELS:
         raise WorkloadError(f"{where}: kernels = {kernels}: must be {' or '.join(KERNELS)}")
-    if kernels == "library" and (hints is None or hints.name != MEASURED):
+    if kernels == "library" and (hints is None or hints.name not in HOPPER):
         gpu = "no GPU is given" if hints is None else f"GPU {hints.name}"
-        raise WorkloadError(f"{where}: kernels = library: {gpu}: measured were those of {MEASURED}")
+        raise WorkloadError(f"{where}: kernels = library: {gpu}: measured were those of {', '.join(HOPPER)}")
     return kernels == "library"
 
 

@@ -10,7 +10,9 @@ from . import batched, by_cost, nvjet, odd, small, tiled
 from .choice import GemmChoice, Problem, checked
 
 MEASURED = "h200"  # where choices were recorded
-DEVICES = (MEASURED, *by_cost.DEVICES)
+ALIKE = "h100"  # has the same SMs, and takes the same kernels in h100-networks
+HOPPER = (MEASURED, ALIKE)
+DEVICES = (*HOPPER, *by_cost.DEVICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ def choose_gemm(
     batch : int
         Products of as many A and B, which lie one behind another.
     device : str
-        ``h200``, where choices were recorded, or one of Volta or Ampere (``by_cost``).
+        ``h200``, where choices were recorded, ``h100``, which is taken to choose alike, or one of Volta or
+        Ampere (``by_cost``).
 
     Raises
     ------
@@ -58,7 +61,7 @@ def choose_gemm(
     if device not in DEVICES:
         raise WorkloadError(f"library GEMM: device {device}: there are choices for {', '.join(DEVICES)}")
     problem = checked(m, n, k, trans_a, trans_b, dtype, batch)
-    return chosen(problem) if device == MEASURED else by_cost.choose(problem, device)
+    return chosen(problem) if device in HOPPER else by_cost.choose(problem, device)
 
 
 def chosen(problem: Problem) -> GemmChoice:

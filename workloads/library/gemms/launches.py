@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import GemmChoice, Problem, checked
-from pysim.workloads.library.choices.chooser import DEVICES, MEASURED, chosen
+from pysim.workloads.library.choices.chooser import DEVICES, HOPPER, MEASURED, chosen
 from pysim.workloads.library.choices.kernel_resources import resources
 from pysim.workloads.library.memset import memset
 
@@ -104,7 +104,7 @@ def gemm(
     problem = checked(m, n, k, trans_a, trans_b, dtype, batch)
     if epilogue not in get_args(Epilogue):
         raise WorkloadError(f"library GEMM: epilogue {epilogue!r}: must be {', '.join(get_args(Epilogue))}")
-    if device == MEASURED:
+    if device in HOPPER:
         return launches_of(predicted(chosen(problem), problem), problem, memory, operands, epilogue, within)
     if device not in DEVICES:
         raise WorkloadError(f"library GEMM: device {device}: there are choices for {', '.join(DEVICES)}")

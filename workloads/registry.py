@@ -39,6 +39,7 @@ from .kernels.stream_k import workspace
 from .kernels.tiling import Tiling
 from .networks.mlp import mlp as make_mlp
 from .networks.persistent_rnn import persistent_rnn
+from .networks.pytorch import Kernels
 from .networks.rnn import gru, lstm, vanilla
 from .networks.transformer import transformer as make_transformer
 
@@ -182,10 +183,11 @@ def mlp(
     width: int = 1024,
     batch: int = 128,
     dtype: Dtype = "fp16",
+    kernels: Kernels = "own",
     hints: MachineHints | None = None,
 ) -> Job:
     """Make a multi-layer perceptron, a GEMM a layer, see ``mlp.mlp``."""
-    return make_mlp(layers, width, batch, dtype, hints)
+    return make_mlp(layers, width, batch, dtype, kernels, hints)
 
 
 WORKLOADS: dict[str, Factory] = {

@@ -63,7 +63,9 @@ def fft_gemm(told: Told, others: tuple[Told, ...], conv: Convolution) -> StagedG
             m, k = k, m
         rest = [size for size in tiles if size != filters] or [filters]
         n = rest[0] // k
-        right = filters in tiles and c2r == more + 1 == r2c - 1 and n * k == rest[0] and set(rest) == {rest[0]}
+        right = (
+            filters in tiles and c2r == more + 1 == r2c - 1 and n * k == rest[0] and set(rest) == {rest[0]}
+        )
     if not right or told.grid[2] != FREQUENCIES:
         raise WorkloadError(
             f"convolution: {r2c} {R2C}, {more + 1} GEMMs and {c2r} {C2R}: no passes of a convolution"
@@ -118,7 +120,9 @@ def _all(tbs: Ints, end: int = 1) -> tuple[Ints, Ints]:
     return 0 * tbs, 0 * tbs + end
 
 
-def _transform(told: Told, pixels: tuple[int, int], tiles: int, frequencies: Tensor, memory: Memory) -> Kernel:
+def _transform(
+    told: Told, pixels: tuple[int, int], tiles: int, frequencies: Tensor, memory: Memory
+) -> Kernel:
     """Return an r2c that fills ``frequencies``, or a c2r that reads them; the last TB is taken as full."""
     tbs, size = -(-tiles // EACH), pixels[0] * pixels[1]
     image = memory.tensor("tiles", tbs * EACH, size, ITEM)

@@ -92,7 +92,9 @@ def _to_values(name: str, shape: tuple[int, int, int], channels: int, deep: int,
         for row in range(high):
             code.compute(int=INTS)
             base = (channel * WARPS * plane + row * width) * ITEM
-            code.load(0, Pattern(0, ITEM, base=base, warp=plane * ITEM, s0=ITEM, lanes=lanes, **where), level=2)
+            code.load(
+                0, Pattern(0, ITEM, base=base, warp=plane * ITEM, s0=ITEM, lanes=lanes, **where), level=2
+            )
     code.wait(0)
     code.compute(smem=high * 4, smem_ops=high * 4, chain=30)
     code.barrier()
@@ -201,7 +203,5 @@ def winograd(told: Told, others: tuple[Told, ...], conv: Convolution, memory: Me
     gemm = winograd_gemm(told, others, conv)
     kernel, products = staged_gemm(gemm, memory)
     named = {other.name: other for other in others}
-    before = [
-        _transform(named[name], conv, memory, kernel.args[number]) for number, name in enumerate(PATCH)
-    ]
+    before = [_transform(named[name], conv, memory, kernel.args[number]) for number, name in enumerate(PATCH)]
     return [*before, kernel, _result(named[OUTPUT], conv, memory, products)]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import GemmChoice, Problem, checked
-from pysim.workloads.library.choices.chooser import chosen
+from pysim.workloads.library.choices.chooser import DEVICES, HOPPER, MEASURED, chosen
 from pysim.workloads.library.choices.kernel_resources import resources
 from pysim.workloads.library.memset import memset
 
+from .gemm_by_cost import gemm_by_cost
 from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_epilogue import Epilogue
 from .hopper_gemm import NOT_WITHIN, Within
@@ -68,6 +69,7 @@ def gemm(
     epilogue: Epilogue = "none",
     operands: Sequence[Tensor] | None = None,
     within: Within = NOT_WITHIN,
+    device: str = MEASURED,
 ) -> Launches:
     """Return the kernels that cuBLAS launches for C[m, n] = op(A) op(B), as ``choose_gemm`` predicts, and C.
 
@@ -91,6 +93,8 @@ def gemm(
     within : pair of pairs of int
         Of A and B, where products are side by side in the rows of a wider operand: its columns and the
         first of them; 0, 0: products are one below the other.
+    device : str
+        As ``choose_gemm`` takes it; Volta and Ampere have neither epilogues nor ``within``.
 
     Raises
     ------
@@ -100,7 +104,13 @@ def gemm(
     problem = checked(m, n, k, trans_a, trans_b, dtype, batch)
     if epilogue not in get_args(Epilogue):
         raise WorkloadError(f"library GEMM: epilogue {epilogue!r}: must be {', '.join(get_args(Epilogue))}")
-    return launches_of(predicted(chosen(problem), problem), problem, memory, operands, epilogue, within)
+    if device in HOPPER:
+        return launches_of(predicted(chosen(problem), problem), problem, memory, operands, epilogue, within)
+    if device not in DEVICES:
+        raise WorkloadError(f"library GEMM: device {device}: there are choices for {', '.join(DEVICES)}")
+    if epilogue != "none" or within != NOT_WITHIN:
+        raise WorkloadError(f"library GEMM: epilogue {epilogue}, within {within}: not on {device}")
+    return gemm_by_cost(problem, device, memory, operands)
 
 
 def predicted(choice: GemmChoice, problem: Problem) -> Launch:

@@ -20,8 +20,8 @@ from .pointwise_parts import LAST_X, Work, rows, shuffles
 
 WARPS = 4
 TWO_ROWS = 128  # columns up to which a warp takes two rows
-# Loads of 2 B and operand under way: two share a register, a merge waits for both; fitted. Rows above 1024
-# leave few registers beside their elements: fitted to 2048 x 2048, 10.5 us (h200_cold_code.csv)
+# Loads of 2 B and operand under way: two share a register, and a merge waits for both; fitted. Rows above
+# 1024 leave few registers beside their elements: fitted to 2048 x 2048, 10.5 us (h200_cold_code.csv)
 HALVES, HALVES_LONG, LONG = 6, 3, 1024
 # of a thread, by elements of a row at most. Rows of 1024: h200_library_pointwise.csv; others: kernels of
 # PyTorch's BERT and GPT-3 layers

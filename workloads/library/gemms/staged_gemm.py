@@ -82,7 +82,9 @@ class StagedGemm:
     pixels of a convolution read does; the tensor of such an operand is one row. ``moves``: bytes from a part
     of k to the next, of A, B and C, where parts are products of their own (images of a batch, frequencies);
     all three are one row then, and a pitch of 0 is that of a part. ``pitch_c``: bytes from one row of C to
-    the next; 0: its length. ``apart``: elements from one of a row of C to the next.
+    the next; 0: its length. ``apart``: elements from one of a row of C to the next. ``batch``: products of as
+    many A and B, one below the other, which z of the grid counts (``xmma`` with one part of k). ``biased``:
+    with a bias.
     """
 
     m: int
@@ -101,6 +103,8 @@ class StagedGemm:
     moves: tuple[int, int, int] | None = None
     pitch_c: int = 0
     apart: int = 1
+    batch: int = 1
+    biased: bool = False
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -123,7 +127,7 @@ class StagedGemm:
         """
         tiles_m, tiles_n = self.tiles
         if self.order == "xmma":
-            return (tiles_n, tiles_m, self.split_k), Place((0, 1, 0), (1, 0, 0), (0, 0, 1))
+            return (tiles_n, tiles_m, self.split_k * self.batch), Place((0, 1, 0), (1, 0, 0), (0, 0, 1))
         if self.order == "rows":
             return (tiles_m, tiles_n, self.split_k), Place((1, 0, 0), (0, 1, 0), (0, 0, 1))
         across, groups = swizzled(tiles_m, tiles_n)
@@ -131,6 +135,11 @@ class StagedGemm:
         if self.split_k == 1:
             return (width, tiles_n, groups), Place((1, 0, width), (0, 1, 0), (0, 0, 0))
         return (width * groups, tiles_n, self.split_k), Place((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+    @property
+    def adds_bias(self) -> bool:
+        """Whether TBs add the bias; a kernel that adds parts of k does it else."""
+        return self.biased and self.reduction != "kernel"
 
     @property
     def stored(self) -> int:
@@ -145,9 +154,10 @@ class StagedGemm:
         for arg, (size, along_k) in enumerate(((self.m, self.trans_a), (self.n, not self.trans_b))):
             pitch = self.pitches[arg] or (deep if along_k else size) * self.tile.item
             rows.append(pitch)
-            moves.append(self.chunk * (self.tile.item if along_k else pitch))
+            plane = size * self.k * self.tile.item
+            moves.append(plane if self.batch > 1 else self.chunk * (self.tile.item if along_k else pitch))
         pitch = self.pitch_c or self.m * self.stored
-        moves.append(self.n * pitch if self.reduction == "kernel" else 0)
+        moves.append(self.n * pitch if self.reduction == "kernel" or self.batch > 1 else 0)
         return (rows[0], rows[1], pitch), self.moves or (moves[0], moves[1], moves[2])
 
     def kinds(self, tbs: Ints) -> Ints:
@@ -155,6 +165,7 @@ class StagedGemm:
         grid, place = self.layout
         m, n, part = place.of(tbs, grid)
         tiles_m, tiles_n = self.tiles
+        part = part if self.batch == 1 else np.zeros_like(part)
         last = -(-self.k // self.chunk) - 1
         kinds = LAST_X * (m == tiles_m - 1) + LAST_Y * (n == tiles_n - 1)
         kinds = kinds + LAST_Z * (part >= last) + FIRST_Z * (part == 0)
@@ -238,6 +249,8 @@ def _code(gemm: StagedGemm, cost: Cost, kind: int) -> tuple[Op, ...]:
         rows = gemm.m - (gemm.tiles[0] - 1) * t.tm if kind & LAST_X else t.tm
         cols = gemm.n - (gemm.tiles[1] - 1) * t.tn if kind & LAST_Y else t.tn
         c = _operands(gemm)[2]
+        if gemm.adds_bias and kind & LAST_Z:
+            _load_bias(code, gemm, rows)
         if gemm.reduction == "atomic":
             wide = c.item
             reduces = tile_ops(c, t.count, wide, (cols, rows))
@@ -252,6 +265,16 @@ def _code(gemm: StagedGemm, cost: Cost, kind: int) -> tuple[Op, ...]:
     return tuple(code.ops)
 
 
+def _load_bias(code: Code, gemm: StagedGemm, rows: int) -> None:
+    """Add the loads of the bias of a tile's rows in m."""
+    t, item = gemm.tile, gemm.out
+    tile = _moved(Tile(3, t.tm * item, item, 1, t.tm), gemm.layout[1], t.tm * item, 0, 0)
+    for patterns in tile_ops(tile, t.count, item, (1, rows)):
+        code.load(0, *patterns)
+    code.wait(0)
+    code.compute(fp32=t.outputs, chain=4)
+
+
 def _program(gemm: StagedGemm, cost: Cost) -> RecordedProgram:
     grid, _ = gemm.layout
     kinds = gemm.kinds(np.arange(grid[0] * grid[1] * grid[2], dtype=np.int64))
@@ -259,8 +282,8 @@ def _program(gemm: StagedGemm, cost: Cost) -> RecordedProgram:
     row = np.zeros(NO_TILE + 1, np.uint32)
     row[found] = np.arange(len(found))
     t = gemm.tile
-    code = [(_code(gemm, cost, kind),) * t.count for kind in found]
-    return warp_specialized(f"gemm_{t.name}", code, row[kinds], registers=t.registers, smem=t.smem, args=3)
+    code, args = [(_code(gemm, cost, kind),) * t.count for kind in found], 3 + gemm.adds_bias
+    return warp_specialized(f"gemm_{t.name}", code, row[kinds], registers=t.registers, smem=t.smem, args=args)
 
 
 def staged_gemm(
@@ -279,10 +302,18 @@ def staged_gemm(
             f"staged GEMM {gemm.m} x {gemm.n} x {gemm.k}: {gemm.split_k} parts of k"
             f" need a reduction, it is {gemm.reduction or 'none'}"
         )
+    if gemm.batch > 1 and (gemm.split_k > 1 or gemm.order != "xmma" or any(gemm.pitches) or gemm.pitch_c):
+        raise WorkloadError(f"staged GEMM: {gemm.batch} products of {gemm.split_k} parts, {gemm.order}")
+    if gemm.biased and gemm.reduction == "atomic":
+        raise WorkloadError("staged GEMM: no bias with parts of k that reductions add")
     t = gemm.tile
-    wanted = [(name, *shape, t.item) for name, shape in zip("AB", _shapes(gemm), strict=True)]
-    a, b = checked_operands(operands, wanted, memory)
-    planes = gemm.split_k if gemm.reduction == "kernel" else 1
+    shapes = zip("AB", _shapes(gemm), strict=True)
+    wanted = [(name, gemm.batch * rows, cols, t.item) for name, (rows, cols) in shapes]
+    if gemm.biased:
+        wanted.append(("bias", 1, gemm.m, gemm.out))
+    a, b, *bias = checked_operands(operands, wanted, memory)
+    bias = bias if gemm.adds_bias else []
+    planes = gemm.split_k if gemm.reduction == "kernel" else gemm.batch
     shape = (1, _span(gemm, 2, gemm.n, gemm.m * gemm.apart)) if _flat(gemm, 2) else (gemm.n * planes, gemm.m)
     c = memory.tensor("C", *shape, gemm.stored)
     cost = cost or (MMA if t.unit != "ffma" else FFMA if gemm.order == "xmma" else SIMT)
@@ -291,10 +322,11 @@ def staged_gemm(
         Access(a, "read", partial(_region, gemm, "a")),
         Access(b, "read", partial(_region, gemm, "b")),
         Access(c, mode, partial(_region, gemm, "c")),
+        *(Access(each, "read", partial(_region, gemm, "bias")) for each in bias),
     )
     tensor = "" if t.unit == "ffma" else MMA_16816
     name = f"staged_{t.name}"
-    return Kernel(name, _program(gemm, cost), gemm.layout[0], (a, b, c), accesses, tensor=tensor), c
+    return Kernel(name, _program(gemm, cost), gemm.layout[0], (a, b, c, *bias), accesses, tensor=tensor), c
 
 
 def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
@@ -306,8 +338,12 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
     there = gemm.kinds(tbs) != NO_TILE
     m = x * t.tm, np.minimum((x + 1) * t.tm, gemm.m)
     n = y * t.tn, np.minimum((y + 1) * t.tn, gemm.n)
+    product, part = (0 * part, part) if gemm.batch == 1 else (part, 0 * part)
     first = 0 * part if gemm.moves else part * gemm.chunk  # of a product of its own
     k = first, np.minimum(first + gemm.chunk, gemm.k)
+    if what == "bias":
+        zero = 0 * part
+        return np.stack([np.where(there, side, 0) for side in (zero, zero + 1, *m)], 1)
     if what == "a":
         arg, rows, cols = 0, *((m, k) if gemm.trans_a else (k, m))
     elif what == "b":
@@ -315,6 +351,9 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
     else:
         plane = part * gemm.n if gemm.reduction == "kernel" and not _flat(gemm, 2) else 0
         arg, rows, cols = 2, (n[0] + plane, n[1] + plane), (m[0] * gemm.apart, m[1] * gemm.apart)
+    if gemm.batch > 1:
+        high = gemm.n if arg == 2 else _shapes(gemm)[arg][0]
+        rows = rows[0] + product * high, rows[1] + product * high
     if _flat(gemm, arg):
         item = t.item if arg < 2 else gemm.stored
         pitches, moves = gemm.spacing

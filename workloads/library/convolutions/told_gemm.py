@@ -15,7 +15,7 @@ from pysim.workloads.library.gemms.told import Told, told_hopper, told_staged
 from .engines import ENGINES, engine_gemm
 from .fft import fft_gemm, is_fft
 from .names import tile_of, warps_of
-from .passes import CONTIGUOUS, PADDED, PASSES
+from .passes import CONTIGUOUS, PASSES
 from .winograd import is_winograd, winograd_gemm
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _CUTLASS = re.compile(
 )
 _WGRAD = re.compile(r"ImplicitGemmConvolution_(\d+)x(\d+)x(\d+)_(\d+)x(\d+)_(\d+)")
 _ALIGN = re.compile(r"_aligna(\d+)")
+ALIGNED = 16  # bytes
 EPILOGUE = 4096  # bytes of shared memory beside the stages, of kernels for wgmma
 MOST_STAGES = 16
 BATCHED = "reduce_wgrad_nchw_helper"  # adds the gradients of filters that each image has
@@ -149,8 +150,9 @@ def told_convolution(told: Told, others: tuple[Told, ...], conv: Convolution) ->
         raise WorkloadError(f"convolution: no template for kernel {unknown[0][:60]}")
     if told.name in ENGINES:
         return engine_gemm(told, conv)
-    if any(name in PADS for name in names):
-        conv = replace(conv, channels=-(-conv.channels // PADDED) * PADDED)
+    if any(name in PADS for name in names) or has_cutlass_sum(told):
+        each = ALIGNED // conv.item  # channels are padded to 16 B: grids are of as many
+        conv = replace(conv, channels=-(-conv.channels // each) * each)
     last = conv.last or "nhwc" in told.name or "toNhwc" in names
     problem, pitches = conv.gemm(last)
     if BATCHED in names:

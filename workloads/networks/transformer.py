@@ -35,9 +35,9 @@ def transformer(
     head of each sequence is a block of columns. Each layer reuses the activation buffers of the one before,
     as under a caching allocator.
 
-    ``kernels``: this project's (``own``), or those that PyTorch launches (``library``, see ``pytorch``). These
-    order tokens by sequence, and one GEMM makes Q, K and V. ``fused``: one kernel makes scores, softmax and
-    context.
+    ``kernels``: this project's (``own``), or those that PyTorch launches (``library``, see ``pytorch``),
+    which order tokens by sequence and have one GEMM for Q, K and V. ``fused``: one kernel makes scores,
+    softmax and context.
     """
     sizes = {
         "layers": layers, "hidden": hidden, "heads": heads, "sequence": sequence, "batch": batch, "ffn": ffn,

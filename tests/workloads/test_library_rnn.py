@@ -90,8 +90,6 @@ def test_what_is_refused():
         Recurrent("lstn", 256, 16, 3, "fp16", "forward_training")
     with pytest.raises(WorkloadError, match="multiple of 256 B"):
         Recurrent("gru", 32, 1, 3, "fp16", "forward_training")
-    with pytest.raises(WorkloadError, match="no kernel is told for hidden"):
-        rnn(replace(small(), kernels={"input": SMALL}))
     with pytest.raises(WorkloadError, match="no template"):
         told_launches(
             told_of("sgemm_largek_lds64|2x1x1|40|4868"), Problem(64, 2, 64, "T", "N", "fp32"), Memory(), ()

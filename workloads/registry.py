@@ -172,10 +172,12 @@ def transformer(
     batch: int = 4,
     ffn: int = 2048,
     dtype: Dtype = "fp16",
+    kernels: Kernels = "own",
+    fused: bool = False,
     hints: MachineHints | None = None,
 ) -> Job:
     """Make encoder layers of a Transformer, see ``transformer.transformer``."""
-    return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype, hints)
+    return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype, kernels, fused, hints)
 
 
 def mlp(

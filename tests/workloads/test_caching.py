@@ -85,6 +85,8 @@ def test_what_the_memory_does_not_hold_is_refused():
 NETWORKS = (
     "mlp:layers=3,width=256,batch=64",
     "mlp:layers=2,width=256,batch=64,dtype=fp32",
+    "transformer:layers=2,hidden=128,heads=2,sequence=64,batch=2,ffn=256",
+    "transformer:layers=1,hidden=128,heads=2,sequence=64,batch=2,ffn=256,fused=1",
     "gru:hidden=128,batch=4,timesteps=2,layers=2",
     "lstm:hidden=128,batch=4,timesteps=2,layers=2,input=per-step",
     "vanilla:hidden=128,batch=4,timesteps=2,layers=1,input=per-step,dtype=fp16",
@@ -121,6 +123,8 @@ def test_flops_of_a_network_do_not_depend_on_its_kernels():
         ("mlp:kernels=library", None, "no GPU is given"),
         ("mlp:kernels=cublas", "h200", "must be own or library"),
         ("lstm:kernels=library", "h200", "takes input = per-step"),
+        ("transformer:fused=1", "h200", "needs kernels = library"),
+        ("transformer:kernels=library,dtype=fp32", "h200", "must be fp16"),
         ("gru:kernels=library,buffers=2", "h200", "takes input = per-step"),
     ],
 )

@@ -29,5 +29,5 @@ def test_volta_and_ampere_refuse_what_they_lack():
         library.choose_gemm(64, 64, 64, dtype="tf32", device="v100")
     with pytest.raises(WorkloadError, match="not on v100"):
         library.gemm(64, 64, 64, memory=Memory(), epilogue="bias", device="v100")
-    with pytest.raises(WorkloadError, match="there are choices for h200, titan_v"):
+    with pytest.raises(WorkloadError, match="there are choices for h200, h100, titan_v"):
         library.gemm(64, 64, 64, memory=Memory(), device="rtx3070")

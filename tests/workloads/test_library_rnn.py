@@ -114,3 +114,8 @@ def test_a_measured_pass():
     case = next(c for c in RNN.cases(rows) if c.case.startswith("46:fp16 forward_training"))
     outcome = RNN.run(resolve("h200"), *case.task)
     assert 0.8 < outcome.times_us["pass"] / case.measured_us < 1.2
+
+
+def test_roles_that_are_not_told_take_the_kernels_of_cublas():
+    kernels = {kernel.name for kernel in rnn(replace(small(), kernels={})).kernels}
+    assert any(name.startswith(("hopper_gemm", "staged", "vector")) for name in kernels)

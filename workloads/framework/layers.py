@@ -100,21 +100,33 @@ class _Run:
 
 def transformer_layer(layer: Layer, memory: Memory) -> list[Kernel]:
     """Return the kernels of a layer in the order of their launches."""
+    return transformer_layers(layer, 1, memory)
+
+
+def transformer_layers(layer: Layer, count: int, memory: Memory) -> list[Kernel]:
+    """Return the kernels of ``count`` layers, each with weights of its own."""
     tape, item = Tape(memory, layer.training), item_of(layer.dtype)
-    sizes = {"qkv": (3 * layer.d, layer.d), "o": (layer.d, layer.d)}
-    sizes |= {"f1": (layer.ffn, layer.d), "f2": (layer.d, layer.ffn)}
-    weights = {
-        name: (tape.value(f"w_{name}", out, into, item), tape.value(f"b_{name}", 1, out, item))
-        for name, (out, into) in sizes.items()
-    }
-    for name in ("n1", "n2"):
-        weights[name] = tape.value(f"w_{name}", 1, layer.d, item), tape.value(f"b_{name}", 1, layer.d, item)
+    runs = [_Run(layer, tape, _weights(layer, tape, item)) for _ in range(count)]
     if layer.training:
         # seed and offset of the random numbers, set before each replay of a captured graph
         for _ in ("seed", "offset"):
             tape.run(memory_bound.fill(memory, 1, 1, "fp32"))
-    x = tape.value("x", layer.tokens, layer.d, item)
-    y = _Run(layer, tape, weights).forward(x)
+    y = tape.value("x", layer.tokens, layer.d, item)
+    for run in runs:
+        y = run.forward(y)
     if layer.training:
         tape.backward(y, memory.tensor("grad_y", layer.tokens, layer.d, item))
     return tape.kernels
+
+
+def _weights(layer: Layer, tape: Tape, item: int) -> dict[str, tuple[Value, Value]]:
+    """Return weight and bias of each linear layer and LayerNorm, by name."""
+    sizes = {"qkv": (3 * layer.d, layer.d), "o": (layer.d, layer.d)}
+    sizes |= {"f1": (layer.ffn, layer.d), "f2": (layer.d, layer.ffn)}
+    return {
+        name: (tape.value(f"w_{name}", out, into, item), tape.value(f"b_{name}", 1, out, item))
+        for name, (out, into) in sizes.items()
+    } | {
+        name: (tape.value(f"w_{name}", 1, layer.d, item), tape.value(f"b_{name}", 1, layer.d, item))
+        for name in ("n1", "n2")
+    }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.workloads.framework.caching import reused
+from pysim.workloads.framework.layers import Layer, transformer_layers
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
     from pysim.workloads.library.gemms.hopper_epilogue import Epilogue
 
+HALF = 2  # bytes of an element
 Kernels = Literal["own", "library"]
 KERNELS = ("own", "library")
 
@@ -115,3 +117,18 @@ def rnn(kind: str, hidden: int, batch: int, timesteps: int, layers: int, dtype: 
             outs.append(h)
         xs = outs
     return Job(f"{kind}:hidden={hidden},batch={batch}", reused(kernels, memory), steps=timesteps)
+
+
+def transformer(
+    layers: int, hidden: int, heads: int, sequence: int, batch: int, ffn: int, dtype: str, fused: bool
+) -> Job:
+    """Make encoder layers with a LayerNorm after each sub-layer, a GELU, and cuDNN's attention if ``fused``.
+
+    Raises WorkloadError for fp32, of which batched GEMMs are not all known.
+    """
+    if item_of(dtype) != HALF:
+        raise WorkloadError(f"transformer: kernels = library: dtype = {dtype}: must be fp16")
+    memory = Memory()
+    layer = Layer(hidden, heads, ffn, batch, sequence, fused=fused, training=False, dtype=dtype)
+    kernels = reused(transformer_layers(layer, layers, memory), memory)
+    return Job(f"transformer:layers={layers},hidden={hidden}", kernels, steps=layers)

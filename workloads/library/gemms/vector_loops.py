@@ -42,11 +42,11 @@ class Loop(NamedTuple):
 # gemvx: unrolled 32 times: a load of A, one of x, a multiply and three others
 GEMVX = Loop(32, 1, dots=True, ints=96, reads=0, waves=0, chain=130, begin=1400)
 GEMV2T = Loop(128, 1, dots=False, ints=38, reads=8, waves=11, chain=110, begin=1000)
-# by columns of a TB
+# by columns of a TB; `waves` of these hold those of global loads beyond one each: a load takes two rows
 SN_TN = {
-    2: Loop(64, 2, dots=False, ints=35, reads=5, waves=12, chain=225, ahead=2, begin=350),
-    4: Loop(64, 4, dots=False, ints=39, reads=6, waves=26, chain=215, ahead=2, begin=350),
-    8: Loop(64, 8, dots=False, ints=49, reads=34, waves=36, chain=70),
+    2: Loop(64, 2, dots=False, ints=35, reads=5, waves=16, chain=200, ahead=2, begin=250),
+    4: Loop(64, 4, dots=False, ints=39, reads=6, waves=30, chain=170, ahead=2, begin=250),
+    8: Loop(64, 8, dots=False, ints=49, reads=34, waves=40, chain=70),
 }
 SN_NN = {
     2: Loop(32, 2, dots=False, ints=30, reads=4, waves=9, chain=10),

@@ -148,7 +148,7 @@ def test_operands_of_another_memory_are_refused(sizes):
     m, n, k = sizes
     other = Memory()
     operands = other.tensor("a", m, k, 4), other.tensor("b", n, k, 4)
-    with pytest.raises(WorkloadError, match="^library GEMM: operand A is of another Memory"):
+    with pytest.raises(WorkloadError, match=r"^library GEMM: operand A is of another Memory"):
         gemm(m, n, k, memory=Memory(), trans_a="T", dtype="fp32", operands=operands)
     kernels, _ = gemm(m, n, k, memory=other, trans_a="T", dtype="fp32", operands=operands)
     assert kernels[-1].args[0] is operands[0] or kernels[0].args[0] is operands[0]

@@ -214,8 +214,8 @@ def epilogue(
 
     ``kind``: which part of a split K a TB is (``split_k_serial``).
     """
-    # TBs that add their part to C load it all before the first exchange: with a load a round, chains of 8 parts
-    # are a third too long (h200_library_gemm.csv)
+    # TBs that add their part to C load it all before the first exchange: with a load a round, chains of 8
+    # parts are a third too long (h200_library_gemm.csv)
     rounds = 1 if kind != FIRST_Z | LAST_Z else max(1, min(len(stores), tile.outputs // 4))
     each = -(-tile.outputs // rounds)
     waves = max(1, each * 4 * WARP // LINE)

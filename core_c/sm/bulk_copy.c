@@ -138,9 +138,19 @@ static u32 take_flight(gs_sim *sim, gs_sm *sm, u32 tb_slot, u32 ranks, u32 rank,
     *f = (gs_flight){.sm = {(u16)sm->id}, .slot = {(u8)tb_slot}, .n = 1, .ring = (u8)ring};
     for (u32 left = ranks & ~(1u << rank); left; left &= left - 1) {
         const gs_mates *mates = &gs_mates_of(sim, sm->id)[tb_slot];
-        u32 i = gs_ctz(left);
-        f->sm[f->n] = mates->sm[i];
-        f->slot[f->n++] = mates->slot[i];
+        u32 i = gs_ctz(left), at = 0;
+        while (at < f->n && f->sm[at] / GS_GROUP != mates->sm[i] / GS_GROUP) {
+            at++;
+        }
+        while (at < f->n && f->sm[at] / GS_GROUP == mates->sm[i] / GS_GROUP) {
+            at++;
+        }
+        for (u32 j = f->n++; j > at; j--) {
+            f->sm[j] = f->sm[j - 1];
+            f->slot[j] = f->slot[j - 1];
+        }
+        f->sm[at] = mates->sm[i];
+        f->slot[at] = mates->slot[i];
     }
     return number;
 }
@@ -172,25 +182,6 @@ void gs_bulk_load(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
         gs_ring_tell(ctx, sm, w->tb, gs_ctz(left), ring, op->waves, m.lines,
                      at + (u64)sim->params.gpu_bulk.cluster_latency);
     }
-}
-
-void gs_bulk_line(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
-{
-    const gs_sim *sim = ctx->sim;
-    const u32 name = gs_pay_flight(pay), from = name >> GS_FLIGHT_BITS;
-    gs_flight *f = &gs_sms(ctx->sim)[from].flight[name & (GS_FLIGHTS - 1)];
-    u32 i = 0;
-    while (f->sm[i] != sm->id) {
-        i++;
-    }
-    if (i == 0) {
-        f->lines--;
-        sm->bulk_lines--;
-    }
-    if (sim->hold_late) {
-        gs_data_array_fill(sm, (u32)c, 64);
-    }
-    gs_ring_line(sim, sm, f->slot[i], f->ring, c);
 }
 
 void gs_bulk_store(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)

@@ -1,5 +1,5 @@
-/* Replies of L2 to loads. The lines of a bulk copy go to all TBs that it names, at one time: a message to each
-   group of SMs, which names the first TB in the flight. */
+/* Replies of L2 to loads. The lines of a bulk copy go to all TBs that it names, at one time: a message to
+   each group of SMs, which names the first TB in the flight. */
 #pragma once
 #include "base/mailbox.h"
 

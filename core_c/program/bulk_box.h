@@ -45,7 +45,8 @@ static inline gs_bulk_part gs_bulk_part_first(const gs_bulk_rows *r, u32 row)
     return (gs_bulk_part){.line = (at >> 7) - 1, .at = at, .end = at + r->bytes};
 }
 
-/* 1: there is another line; `whole`: of a row that begins and ends with a line, whose masks the caller knows */
+/* 1: there is another line; `whole`: of a row that begins and ends with a line, whose masks the caller knows
+ */
 static inline int gs_bulk_part_next(gs_bulk_part *l, int whole)
 {
     l->line++;

@@ -61,8 +61,8 @@ typedef struct moved {
     u32 lines, sectors;
 } moved;
 
-/* What sending a line needs, copied once for many lines: the compiler would otherwise load it again after each
-   store to a message. */
+/* What sending a line needs, copied once for many lines: the compiler would otherwise load it again after
+   each store to a message. */
 typedef struct way_out {
     gs_sender sender;
     u64 period, there, fabric, pay;

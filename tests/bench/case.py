@@ -70,7 +70,7 @@ def library_gemm(sizes: str) -> Job:
 
 
 def job_of(workload: str) -> Job:
-    """Return the job of a workload; only for benchmarks: ``tiny:tbs=N``, ``trace:NAME``, ``library:MxNxK``."""
+    """Return the job of a workload; for benchmarks only ``tiny:tbs=N``, ``trace:NAME``, ``library:MxNxK``."""
     kind, _, what = workload.partition(":")
     if kind == "library":
         return library_gemm(what)

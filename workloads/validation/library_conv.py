@@ -80,8 +80,8 @@ def _conv(config: Config, *values: str) -> Outcome:
     share = float(told[-1]) / config.number("gpu.clock")
     config = config.replaced({"gpu.clock_tensor": 1.0, "sim.clock_share": min(1.0, share)})
     main, others, conv = _parts(told)
-    told_main = None if choice == PREDICT else main
-    kernels = convolution(told_main, () if told_main is None else others, conv, Memory())
+    predicts = choice == PREDICT
+    kernels = convolution(None if predicts else main, () if predicts else others, conv, Memory())
     tables = tables_of(config, Job("convolution", kernels * CALLS), "graph")
     ends = tables["kernels"]["complete_us"]
     return outcome_of(tables, {"call": float(ends.max() - ends[: len(kernels)].max())})

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 WGMMA = replace(NVJET, begin=NVJET.begin + 4000)
 FFMA_PIXELS = Cost(begin=2500, copy=14, step=30, late=130, end=200)
 MMA_PIXELS = Cost(begin=2300, copy=10, step=12, late=0, end=200)
-MMA_WGRAD = Cost(begin=2300, copy=40, step=12, late=0, end=200)  # k is pixels: divided for each copy
+# k is pixels, divided for each copy: of 20 and 40 the better on 3 rows (half `fit`)
+MMA_WGRAD = Cost(begin=2300, copy=40, step=12, late=0, end=200)
+# fragments without shared memory: 2 and 5 for a copy made no difference on 7 rows (half `fit`)
 WITHOUT_PIXELS = Cost(begin=2300, copy=5, step=12, late=0, end=200)
 STRIDED = 9000  # cycles before the first load of a strided gradient more, fitted to the same half
 AFTER, SCALED = "toNchw", "scalePackedTensor_kernel"

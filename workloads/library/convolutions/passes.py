@@ -40,7 +40,8 @@ class _Pass(NamedTuple):
     reads: bool
 
 
-# Instructions of an element are fitted to half `fit`; padding and copies divide an index by each dimension
+# Instructions of an element are estimates: of padding from durations of rows of either half, the others by
+# reason. Padding and copies divide an index by each dimension
 PASSES = {
     "scalePackedTensor_kernel": _Pass(256, 30, True),
     "nhwcAddPaddingKernel": _Pass(1024, 36, True),

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 VALUES, TAPS, SIDE = 36, 9, 4  # of a tile, of a filter; pixels of the result along a side of a tile
 DOWN, ACROSS, WARPS = 2, 4, 8  # tiles of a TB, one a warp; lanes are channels
-# Additions of B^T d B for a 6 x 6 patch, of G g G^T for a 4 x 4 tile, and of A^T m A (6 x 6 to 3 x 3),
-# counted from the matrices of F(3, 4) with common terms shared
+# Additions of B^T d B for a 6 x 6 patch, of G g G^T for a 4 x 4 tile, and of A^T m A (6 x 6 to 3 x 3):
+# estimates
 ADDS = {"winogradWgradData4x4": 144, "winogradWgradDelta4x4": 100, "winogradWgradOutput4x4": 108}
 PATCH = {"winogradWgradData4x4": 2, "winogradWgradDelta4x4": 0}  # pixels of a patch beside its tile's
 OUTPUT = "winogradWgradOutput4x4"

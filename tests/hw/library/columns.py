@@ -1,6 +1,6 @@
 """Times GEMMs of one and few columns, and of odd sizes, of other sizes than the sweep's: columns.py OUTDIR.
 
-Writes OUTDIR/columns.csv: type, transposes and sizes in BLAS terms, period in a CUDA graph (us), SM clock (MHz).
+Writes OUTDIR/columns.csv: type, transposes and sizes in BLAS terms, period in a CUDA graph, SM clock.
 """
 
 import csv

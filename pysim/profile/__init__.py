@@ -1,0 +1,1 @@
+"""Profiles of other tools: what a run that was measured would take under other schemes."""

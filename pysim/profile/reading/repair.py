@@ -1,0 +1,119 @@
+"""JSON as broken writers write it: one event that ``json`` refuses, read as it was meant."""
+
+from __future__ import annotations
+
+import re
+
+# what may follow the quote that closes a key, or a value
+_AFTER_KEY = re.compile(r"\s*:")
+_AFTER_VALUE = re.compile(r'\s*(?:[}\]]|,\s*(?:"(?:[^"\\]|\\.)*"\s*:|["\d\[{\-tfnN]))|\s*$')
+_SPACE = re.compile(r"\s*")
+_WORD = re.compile(r"[^\s,}\]]+")
+_NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?$")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
+_HEX = re.compile(r"[0-9a-fA-F]{4}")
+_WORDS = {"true": True, "false": False}
+_DEEPEST = 64
+
+# where an event ends, whatever it holds: the next one begins, or the list of events ends
+EVENT_END = re.compile(
+    r'\}\s*,?\s*(?=\{\s*"(?:ph|name|cat|ts|dur|pid|tid|args|id|bp|s)"\s*:)|\}\s*(?=\]\s*(?:,\s*"|\}|\Z))'
+)
+
+
+class Unreadable(ValueError):
+    """The text is no JSON even so; ``args[0]``: where, in characters from its start."""
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def space(self) -> str:
+        """Skip white space; return the next character, "" at the end."""
+        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
+        return self.text[self.at : self.at + 1]
+
+    def string(self, after: re.Pattern[str]) -> str:
+        """Read a string: it ends at the first quote that something closes it for follows."""
+        text, i = self.text, self.at + 1
+        made: list[str] = []
+        while i < len(text):
+            char = text[i]
+            if char == '"' and after.match(text, i + 1):
+                self.at = i + 1
+                return "".join(made)
+            if char == "\\" and i + 1 < len(text):
+                follows = text[i + 1]
+                if follows == "u" and _HEX.match(text, i + 2):
+                    made.append(chr(int(text[i + 2 : i + 6], 16)))
+                    i += 6
+                    continue
+                # a lone backslash before the quote that closes
+                closes = follows == '"' and after is _AFTER_VALUE and _AFTER_VALUE.match(text, i + 2)
+                if follows in _ESCAPES and not closes:
+                    made.append(_ESCAPES[follows])
+                    i += 2
+                    continue
+            made.append(char)
+            i += 1
+        raise Unreadable(self.at)
+
+    def value(self, depth: int = 0) -> object:
+        """Read a value; words that are neither number nor literal, such as N/A, are None."""
+        char = self.space()
+        if depth > _DEEPEST or not char:
+            raise Unreadable(self.at)
+        if char == '"':
+            return self.string(_AFTER_VALUE)
+        if char == "{":
+            return self.object(depth)
+        if char == "[":
+            return self.array(depth)
+        found = _WORD.match(self.text, self.at)
+        if found is None:
+            raise Unreadable(self.at)
+        self.at = found.end()
+        word = found.group()
+        return float(word) if _NUMBER.match(word) else _WORDS.get(word)
+
+    def object(self, depth: int) -> dict[str, object]:
+        made: dict[str, object] = {}
+        self.at += 1
+        while (char := self.space()) != "}":
+            if char == ",":
+                self.at += 1
+                continue
+            if char != '"':
+                raise Unreadable(self.at)
+            key = self.string(_AFTER_KEY)
+            self.space()
+            self.at += 1
+            made[key] = self.value(depth + 1)
+        self.at += 1
+        return made
+
+    def array(self, depth: int) -> list[object]:
+        made: list[object] = []
+        self.at += 1
+        while (char := self.space()) != "]":
+            if char == ",":
+                self.at += 1
+                continue
+            made.append(self.value(depth + 1))
+        self.at += 1
+        return made
+
+
+def repaired(text: str) -> dict[str, object]:
+    """Read one event: bare words, lone backslashes, quotes and control characters inside strings.
+
+    Raises Unreadable.
+    """
+    reader = _Reader(text)
+    if reader.space() != "{":
+        raise Unreadable(reader.at)
+    made = reader.object(0)
+    if reader.space() not in ("", ","):
+        raise Unreadable(reader.at)
+    return made

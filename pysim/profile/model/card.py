@@ -24,6 +24,8 @@ _NAMES = (
     (r"\bV100\b", "v100"),
     (r"\bTITAN V\b", "titan_v"),
 )
+# least compute capability, and whose gaps a card of it has that pysim does not know
+_GENERATIONS = ((9, "h200"), (8, "a100"), (7, "v100"))
 # parameter, and the property that says it of the card itself
 _OWN = (
     ("sms", "gpu.sms", "numSms"),
@@ -36,17 +38,26 @@ _OWN = (
 _MEMSET_US = ((256, 1.70), (4096, 2.25))
 
 
-def known_device(properties: Mapping[str, object], gpu: str | None, source: str) -> str:
-    """Return the name of the device that a profile was recorded on, or that the user names.
+def known_device(properties: Mapping[str, object], gpu: str | None, source: str) -> tuple[str, str]:
+    """Return the name of the device that a profile was recorded on, or that the user names, and a remark.
 
-    Raises ConfigError if the profile's card is none of pysim's, or is not named.
+    A card of NVIDIA that pysim does not know keeps what its ``deviceProperties`` say of its SMs, and has the
+    gaps of a card of its generation, which the remark says. Raises ConfigError for any other.
     """
     if gpu is not None:
-        return gpu
+        return gpu, ""
     name = str(properties.get("name") or "")
     for pattern, found in _NAMES:
-        if re.search(pattern, name, re.IGNORECASE) and found in DEVICES:
-            return found
+        if re.search(pattern, name, re.IGNORECASE):
+            return found, ""
+    major, sms = properties.get("computeMajor"), properties.get("numSms")
+    if "NVIDIA" in name and isinstance(major, int) and isinstance(sms, int):
+        near = next((like for least, like in _GENERATIONS if major >= least), None)
+        if near is not None:
+            return near, (
+                f"pysim has no {brief(name, 60)}: SMs as its deviceProperties say ({sms}), gaps of the {near};"
+                " --gpu NAME takes another"
+            )
     said = f"its GPU {brief(name, 60)} is none of pysim's devices" if name else "it does not name its GPU"
     raise ConfigError(f"{source}: {said}: --gpu NAME says which to take ({', '.join(DEVICES)})")
 

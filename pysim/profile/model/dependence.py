@@ -86,42 +86,63 @@ def _launch(ran: Ran) -> float:
     return ran.start if ran.launched is None else ran.launched
 
 
+@dataclass(slots=True)
+class _Group:
+    """Waits in a row: what they wait for, and how many streams more they may belong to; -1: to all."""
+
+    before: set[int]
+    left: int
+    takers: set[int] = field(default_factory=set)
+
+
 class _Inferred:
     """Edges of event pairs and synchronizations whose streams the profile does not say.
 
-    A record right after a launch is of that launch's stream, another one of all streams. Waits in a row are
-    for all records since the waits before, and the next launch in each stream obeys them.
+    The first record after launches is of the newest launch's stream, the next one of the newest in another
+    stream; a record after a wait is of all streams. Waits in a row are for all records since the waits before
+    them; as many streams obey them, those of the next launches. They are over when later waits begin.
     """
 
     def __init__(self) -> None:
         self.waits: list[tuple[int, int]] = []
         self.syncs: list[tuple[int, int]] = []
-        self._last: dict[int, int] = {}  # by stream
-        self._newest: int | None = None
+        self._last: dict[int, int] = {}  # newest launch by stream, in the order of launches
         self._records: set[int] = set()
-        self._groups: list[tuple[set[int], bool]] = []  # what is waited for, and whether by the host
-        self._obeyed: dict[int, int] = {}  # groups that a stream has seen
-        self._before = ""
+        self._recorded = 0  # in a row, since a launch; -1: since a wait
+        self._groups: list[_Group] = []
+        self._waiting = False
 
     def launch(self, i: int, ran: Ran) -> None:
-        for before, host in self._groups[self._obeyed.get(ran.stream, 0) :]:
-            (self.syncs if host else self.waits).extend((k, i) for k in before if k != i)
-        self._obeyed[ran.stream] = len(self._groups)
-        self._last[ran.stream] = self._newest = i
-        self._before = "launch"
+        """Take a launch."""
+        for group in self._groups:
+            if group.left and ran.stream not in group.takers:
+                group.takers.add(ran.stream)
+                group.left -= 1
+                (self.waits if group.left >= 0 else self.syncs).extend((k, i) for k in group.before)
+        self._last.pop(ran.stream, None)
+        self._last[ran.stream] = i
+        self._recorded, self._waiting = 0, False
 
     def call(self, kind: str) -> None:
-        everything = set(self._last.values())
+        """Take a record, a wait or a synchronization."""
+        newest = list(reversed(self._last.values()))
         if kind == "record":
-            one = self._before == "launch" and self._newest is not None
-            self._records |= {self._newest} if one and self._newest is not None else everything
-        elif kind == "wait" and self._before != "wait" and self._records:
-            self._groups.append((self._records, False))
-            self._records = set()
-        elif kind == "sync":
-            self._groups.append((everything, True))
-            self._records = set()
-        self._before = kind
+            row = self._recorded
+            self._records |= {newest[row]} if 0 <= row < len(newest) else set(newest)
+            self._recorded = row + (row >= 0)
+            self._waiting = False
+        elif kind == "wait":
+            if self._waiting and self._groups:
+                self._groups[-1].left += 1
+            elif self._records:
+                self._groups = [g for g in self._groups if not g.takers]
+                self._groups.append(_Group(self._records, 1))
+                self._records = set()
+                self._waiting = True
+            self._recorded = -1
+        else:
+            self._groups = [_Group(set(newest), -1)]
+            self._records, self._waiting = set(), False
 
 
 def _pairs(order: Sequence[Ran], calls: Sequence[Call], exact: bool) -> _Inferred:
@@ -156,6 +177,9 @@ def dependences(made: Recording) -> Dependences:
 
     def add(what: str, edges: Iterable[tuple[int, int]], sure: bool = False) -> None:
         for before, after in edges:
+            # what had started before the other ended did not wait for it
+            if order[before].end > order[after].start + _ROUND:
+                continue
             if order[before].stream != order[after].stream and before not in likely[after]:
                 kinds[what] += 1
                 likely[after].add(before)

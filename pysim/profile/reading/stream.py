@@ -36,10 +36,13 @@ def proper(text: str) -> str:
 
 
 class EventStream:
-    """Iterates over the events of a file; ``head``: the other values of its top object, as they are met."""
+    """Iterates over the events of a file; ``head``: the other values of its top object, as they are met.
 
-    def __init__(self, path: Path, losses: Losses) -> None:
-        self.path, self.losses = path, losses
+    ``key``: what their list is called.
+    """
+
+    def __init__(self, path: Path, losses: Losses, key: str = EVENTS) -> None:
+        self.path, self.losses, self.key = path, losses, key
         self.head: dict[str, object] = {}
         self._pieces = pieces(path, losses)
         self._text, self._at, self._base = "", 0, 0
@@ -103,7 +106,7 @@ class EventStream:
             if not isinstance(key, str) or self._next() != ":":
                 raise InputError(f"{self._where()}: a key and a colon must stand here")
             self._at += 1
-            if key == EVENTS and self._next() == "[":
+            if key == self.key and self._next() == "[":
                 met = True
                 self._at += 1
                 yield from self._events()
@@ -112,7 +115,7 @@ class EventStream:
             elif self._next():
                 self.head[key] = self._value()
         if not met:
-            raise InputError(f"{self.path}: no traceEvents: no file of the PyTorch profiler")
+            raise InputError(f"{self.path}: no {self.key}: no file of the PyTorch profiler")
 
     def _events(self) -> Iterator[dict[str, object]]:
         """Yield events up to the end of their list."""

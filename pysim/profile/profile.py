@@ -114,15 +114,19 @@ def _noted(made: Recording, early: int) -> list[str]:
     """Return what a reader of the tables must know of the recording."""
     notes = []
     if early:
-        notes.append(f"kernels that start before their predecessor in the stream ends: {early}, kept as"
-                     " programmatic launches")
+        notes.append(
+            f"kernels that start before their predecessor in the stream ends: {early}, kept as"
+            " programmatic launches"
+        )
     if replays := {ran.replay for ran in made.ran if ran.replay}:
         kernels = [ran for ran in made.ran if ran.kind == KERNEL]
         count = sum(bool(ran.replay) for ran in kernels)
         notes.append(f"graph launches: {len(replays)}, of {count} of {len(kernels)} kernels")
     if not any(ran.launched is not None for ran in made.ran):
-        notes.append("no launches: order between streams is taken from times, so waits for the host look like"
-                     " dependences")
+        notes.append(
+            "no launches: order between streams is taken from times, so waits for the host look like"
+            " dependences"
+        )
     return notes
 
 

@@ -76,7 +76,9 @@ def _recorded(order: Sequence[Ran], calls: Sequence[Call], waits: Sequence[Wait]
         if recorded is None or waited is None:
             continue
         before = [i for i, r in enumerate(order) if r.stream == wait.producer and _launch(r) < recorded]
-        after = next((i for i, r in enumerate(order) if r.stream == wait.stream and _launch(r) > waited), None)
+        after = next(
+            (i for i, r in enumerate(order) if r.stream == wait.stream and _launch(r) > waited), None
+        )
         if before and after is not None and before[-1] < after:
             made.append((before[-1], after))
     return made

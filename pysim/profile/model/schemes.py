@@ -90,7 +90,9 @@ class _Replays:
             return list(work)
         card = self.run.card
         known = (card.memset(ran) for ran in self.run.edges.order)
-        return [took if special is None else max(took, special) for took, special in zip(work, known, strict=True)]
+        return [
+            took if special is None else max(took, special) for took, special in zip(work, known, strict=True)
+        ]
 
     def time(self, work: Sequence[float], before: Edges, gap: float, rule: Sharing | None) -> float:
         run = self.run
@@ -142,7 +144,9 @@ def _pool(run: Run) -> Outcome:
     found = _Replays(run, gaps.table(run.card), admit=run.card.admit)
     known = edges.data
     decides = (
-        "overlap of kernels that share no tensor" if known else "which kernels share tensors: between none and each two"
+        "overlap of kernels that share no tensor"
+        if known
+        else "which kernels share tensors: between none and each two"
     )
     made = found.range("pool", known or edges.likely, known or chain(len(edges.order)), decides)
     admitted = run.card.launch + len(edges.order) * run.card.admit

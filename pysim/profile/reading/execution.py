@@ -48,7 +48,9 @@ def _id(node: Mapping[str, object]) -> int:
     """Return the record function id of a node, 0: none."""
     attributes = node.get("attrs")
     rows = attributes if isinstance(attributes, list) else []
-    found = next((a.get("value") for a in rows if isinstance(a, dict) and a.get("name") == "rf_id"), node.get("rf_id"))
+    found = next(
+        (a.get("value") for a in rows if isinstance(a, dict) and a.get("name") == "rf_id"), node.get("rf_id")
+    )
     return found if type(found) is int else 0
 
 
@@ -98,7 +100,9 @@ def tensor_edges(
         if operator is None:
             before = set(range(max(barrier, 0), i))
             barrier = i
-            losses.add("kernels without an operator in the execution trace: they wait for all before", ran.name[:60])
+            losses.add(
+                "kernels without an operator in the execution trace: they wait for all before", ran.name[:60]
+            )
         else:
             met += 1
             if previous[0] == number:
@@ -112,5 +116,7 @@ def tensor_edges(
         previous = number, i
         made.append({k for k in before if k < i})
     if not met:
-        raise InputError(f"{path}: none of its operators launched a kernel of the profile: it is of another run")
+        raise InputError(
+            f"{path}: none of its operators launched a kernel of the profile: it is of another run"
+        )
     return made

@@ -176,7 +176,9 @@ class _Reader:
         return made
 
 
-def read_kineto(path: Path, losses: Losses, *, operators: bool = False, device: int | None = None) -> Recording:
+def read_kineto(
+    path: Path, losses: Losses, *, operators: bool = False, device: int | None = None
+) -> Recording:
     """Read a Kineto file: what ran on one GPU, launches, waits, ``deviceProperties``.
 
     ``operators``: keep which operator of the framework each kernel belongs to. ``device``: of several GPUs;
@@ -186,7 +188,9 @@ def read_kineto(path: Path, losses: Losses, *, operators: bool = False, device: 
     reader = _Reader(path, losses, operators)
     made = reader.read()
     if not made.ran:
-        raise InputError(f"{path}: no GPU event: it was recorded without ProfilerActivity.CUDA, or no GPU was used")
+        raise InputError(
+            f"{path}: no GPU event: it was recorded without ProfilerActivity.CUDA, or no GPU was used"
+        )
     counts: dict[int, int] = {}
     for ran in made.ran:
         counts[ran.device] = counts.get(ran.device, 0) + 1

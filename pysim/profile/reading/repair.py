@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-# what may follow the quote that closes a key, or a value
+# what may follow the quote that closes a key, a value of an object, an item of an array
 _AFTER_KEY = re.compile(r"\s*:")
-_AFTER_VALUE = re.compile(r'\s*(?:[}\]]|,\s*(?:"(?:[^"\\]|\\.)*"\s*:|["\d\[{\-tfnN]))|\s*$')
+_AFTER_VALUE = re.compile(r'\s*(?:\}|,\s*"(?:[^"\\]|\\.)*"\s*:)|\s*$')
+_AFTER_ITEM = re.compile(r'\s*(?:\]|,\s*(?:["\d\[{\-]|(?:true|false|null|NaN)\b))|\s*$')
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[^\s,}\]]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?$")
@@ -50,7 +51,7 @@ class _Reader:
                     i += 6
                     continue
                 # a lone backslash before the quote that closes
-                closes = follows == '"' and after is _AFTER_VALUE and _AFTER_VALUE.match(text, i + 2)
+                closes = follows == '"' and after is not _AFTER_KEY and after.match(text, i + 2)
                 if follows in _ESCAPES and not closes:
                     made.append(_ESCAPES[follows])
                     i += 2
@@ -59,13 +60,13 @@ class _Reader:
             i += 1
         raise Unreadable(self.at)
 
-    def value(self, depth: int = 0) -> object:
+    def value(self, depth: int, after: re.Pattern[str]) -> object:
         """Read a value; words that are neither number nor literal, such as N/A, are None."""
         char = self.space()
         if depth > _DEEPEST or not char:
             raise Unreadable(self.at)
         if char == '"':
-            return self.string(_AFTER_VALUE)
+            return self.string(after)
         if char == "{":
             return self.object(depth)
         if char == "[":
@@ -86,10 +87,16 @@ class _Reader:
                 continue
             if char != '"':
                 raise Unreadable(self.at)
+            begin = self.at
             key = self.string(_AFTER_KEY)
+            if '"' in key:
+                raise Unreadable(begin)
             self.space()
             self.at += 1
-            made[key] = self.value(depth + 1)
+            made[key] = value = self.value(depth + 1, _AFTER_VALUE)
+            # they hold a letter or a word: a quote in them is one that this reader took for a part of a text
+            if key in ("ph", "cat") and isinstance(value, str) and '"' in value:
+                raise Unreadable(begin)
         self.at += 1
         return made
 
@@ -100,7 +107,7 @@ class _Reader:
             if char == ",":
                 self.at += 1
                 continue
-            made.append(self.value(depth + 1))
+            made.append(self.value(depth + 1, _AFTER_ITEM))
         self.at += 1
         return made
 

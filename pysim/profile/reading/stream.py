@@ -26,12 +26,12 @@ REPAIRED = "events that are no proper JSON, read as they were meant"
 
 
 def proper(text: str) -> str:
-    """Return what a string of the file says: its bytes are UTF-8."""
+    """Return what a string of the file says: its bytes are UTF-8, or escapes gave its characters."""
     if text.isascii():
         return text
     try:
-        return text.encode("latin-1").decode("utf-8", "replace")
-    except UnicodeEncodeError:  # an escape gave a character beyond one byte: it was no raw UTF-8
+        return text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
         return text
 
 
@@ -163,6 +163,8 @@ class EventStream:
                 self._at = len(self._text)
                 return None
             at = error.args[0] if isinstance(error, Unreadable) else 0
-            raise InputError(f"{self._where(self._at + at)}: no JSON, and no reading of it is clear") from None
+            raise InputError(
+                f"{self._where(self._at + at)}: no JSON, and no reading of it is clear"
+            ) from None
         self.losses.add(REPAIRED, f"the first at byte {self._base + self._at}")
         return event, last

@@ -108,7 +108,9 @@ class _Rows:
         if kind and kind not in _KINDS:
             raise InputError(f"{self.path}:{line}: kind {brief(kind, 40)}: must be kernel, memcpy or memset")
         if not stream.isdecimal():
-            raise InputError(f"{self.path}:{line}: stream {brief(stream or 'empty', 40)}: must be a whole number")
+            raise InputError(
+                f"{self.path}:{line}: stream {brief(stream or 'empty', 40)}: must be a whole number"
+            )
         return Ran(
             _KINDS[kind or "kernel"],
             self._text(row, "name"),

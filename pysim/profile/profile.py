@@ -59,7 +59,7 @@ class WhatIf:
                      for name, value in asdict(self.time).items()},
             "dependences": dict(self.edges),
             "notes": list(self.notes),
-            "losses": [row._asdict() for row in self.losses],
+            "losses": [asdict(row) for row in self.losses],
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class WhatIf:
 
 @dataclass(slots=True)
 class Profile:
-    """A recorded run. ``kernels``: what ran, in the order of launches; ``card``: the GPU that it counts for."""
+    """A recorded run. ``card``: the GPU whose gaps count; ``notes``: what its tables do not say."""
 
     source: str
     card: Card
@@ -122,7 +122,8 @@ def _noted(made: Recording, early: int) -> list[str]:
         kernels = [ran for ran in made.ran if ran.kind == KERNEL]
         count = sum(bool(ran.replay) for ran in kernels)
         notes.append(f"graph launches: {len(replays)}, of {count} of {len(kernels)} kernels")
-    if not any(ran.launched is not None for ran in made.ran):
+    known = any(ran.launched is not None for ran in made.ran)
+    if not known and len({ran.stream for ran in made.ran}) > 1:
         notes.append(
             "no launches: order between streams is taken from times, so waits for the host look like"
             " dependences"
@@ -136,8 +137,9 @@ def _shared(run: Run) -> list[str]:
         return []
     seen = sum(speed is not None for speed in run.rule.measured)
     return [
-        "kernels that overlap slow each other down: a later one runs in the slots that earlier ones leave; for"
-        f" {seen} of {len(run.work)}, which the profile has alone and beside others, at the speed measured there"
+        "kernels that overlap slow each other down: a later one runs in the slots that earlier ones leave;"
+        f" for {seen} of {len(run.work)}, which the profile has alone and beside others, at the speed"
+        " measured there"
     ]
 
 
@@ -158,13 +160,6 @@ def from_profile(
     trace of the same run, whose tensors give the dependences of pool and table schemes.
 
     Raises InputError for a file that cannot be read, ConfigError for a GPU that is not known.
-
-    >>> import pysim, pathlib
-    >>> file = pathlib.Path("kernels.csv")
-    >>> _ = file.write_text("name,stream,start_us,dur_us,grid\\na,7,0,5,132\\nb,7,9,5,132\\n")
-    >>> found = pysim.from_profile(file, gpu="h200").what_if()
-    >>> found["recorded"].time_us, round(found["graph"].time_us, 1)
-    (14.0, 11.6)
     """
     if unit is not None and unit not in UNITS:
         raise ConfigError(f"unit = {brief(unit, 20)}: must be one of {', '.join(UNITS)}")

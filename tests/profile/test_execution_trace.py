@@ -8,7 +8,6 @@ import pytest
 
 from pysim.errors import InputError
 from pysim.profile import from_profile
-
 from tests.profile.traces import BASE, launched, written
 
 
@@ -57,7 +56,7 @@ def test_a_kernel_of_no_known_operator_waits_for_all(tmp_path):
     nodes = [node("aten::mm", 1, [1], [2]), node("aten::mm", 3, [3], [4])]
     found = profile(tmp_path, nodes, 3)
     assert found.edges.data == [set(), {0}, {1}]
-    assert any(row.what.startswith("kernels without an operator") for row in found.losses.rows())
+    assert any(row.what.startswith("kernels of no operator") for row in found.losses.rows())
 
 
 def test_another_run_or_no_execution_trace(tmp_path):

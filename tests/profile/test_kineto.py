@@ -11,8 +11,7 @@ from pysim.errors import ConfigError, InputError
 from pysim.profile import from_profile
 from pysim.profile.losses import Losses
 from pysim.profile.reading.kineto import read_kineto
-from pysim.profile.reading.repair import Unreadable, repaired
-
+from pysim.profile.reading.repair import UnreadableError, repaired
 from tests.profile.traces import BASE, H200, call, kernel, launched, text_of, written
 
 
@@ -240,5 +239,5 @@ def test_several_gpus(tmp_path):
 
 @pytest.mark.parametrize("text", ['{"a" 1}', '{"a": }', "[1]", '{"a": "b'])
 def test_repair_refuses_what_is_not_clear(text):
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableError):
         repaired(text)

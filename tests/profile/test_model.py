@@ -10,7 +10,6 @@ from pysim.profile.model.card import Card
 from pysim.profile.model.dependence import in_time
 from pysim.profile.model.replay import Plan, replayed
 from pysim.profile.model.sharing import works
-
 from tests.profile.traces import H200, call, kernel, launched, written
 
 CARD = Card.of("h200", H200)
@@ -34,7 +33,7 @@ def test_a_chain_as_a_graph_is_its_durations_and_measured_gaps(tmp_path):
 
 
 def test_where_the_time_goes_adds_up(tmp_path):
-    # the second launch, and 5 us of its way, come 25 us after the first kernel's end; the third was there in time
+    # the second launch and 5 us of its way come 25 us after the first kernel's end; the third comes in time
     events = [*launched(0, 5, corr=1), *launched(33, 5, corr=2, host=25), *launched(40, 5, corr=3, host=20)]
     where = from_profile(written(tmp_path, events)).what_if().time
     assert where.span == where.busy + where.host + where.gaps == 45
@@ -151,8 +150,11 @@ def test_refused_and_unknown_schemes(tmp_path):
 
 def test_a_table(tmp_path):
     path = tmp_path / "k.csv"
-    rows = ["workload,kernel,stream,start_ns,duration_ns,grid,block", '"x","f<1, 2>",7,1000,5000,8x2x1,128x1x1',
-            "x,g,7,9000,2000,,"]  # fmt: skip
+    rows = [
+        "workload,kernel,stream,start_ns,duration_ns,grid,block",
+        '"x","f<1, 2>",7,1000,5000,8x2x1,128x1x1',
+        "x,g,7,9000,2000,,",
+    ]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     found = from_profile(path, gpu="h200")
     assert [(k.name, k.start, k.duration, k.tbs, k.threads) for k in found.kernels] == [

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 
-from ..events import KERNEL, Ran
+from pysim.profile.events import KERNEL, Ran
+
 from .card import Card
 
 _FEWEST = 20  # launches from which a usual way to the GPU is known

@@ -10,9 +10,8 @@ from typing import cast
 from pysim.errors import ConfigError, brief
 from pysim.machine.config import Config
 from pysim.machine.devices import DEVICES, device
+from pysim.profile.events import COPY, MEMSET, Ran
 from pysim.units import Value
-
-from ..events import COPY, MEMSET, Ran
 
 _WARP = 32
 _SUB_CORES = 4
@@ -32,9 +31,9 @@ _OWN = (
     ("registers", "gpu.sm.registers", "regsPerMultiprocessor"),
     ("smem", "gpu.sm.smem", "sharedMemPerMultiprocessor"),
 )
-# us that a memset of so many bytes adds to a chain of kernels in a graph, its own gap included; measured on an
-# H200, tests/hw/launch/h200_memset.csv (`with_ns` less `alone_ns`, medians over the kernels): small ones take
-# another path than a kernel; larger ones are kernels
+# us that a memset of so many bytes adds to a chain of kernels in a graph, its own gap included; measured on
+# an H200, tests/hw/launch/h200_memset.csv (`with_ns` less `alone_ns`, medians over the kernels): small ones
+# take another path than a kernel; larger ones are kernels
 _MEMSET_US = ((256, 1.70), (4096, 2.25))
 
 
@@ -55,8 +54,8 @@ def known_device(properties: Mapping[str, object], gpu: str | None, source: str)
         near = next((like for least, like in _GENERATIONS if major >= least), None)
         if near is not None:
             return near, (
-                f"pysim has no {brief(name, 60)}: SMs as its deviceProperties say ({sms}), gaps of the {near};"
-                " --gpu NAME takes another"
+                f"pysim has no {brief(name, 60)}: SMs as its deviceProperties say ({sms}), gaps of the"
+                f" {near}; --gpu NAME takes another"
             )
     said = f"its GPU {brief(name, 60)} is none of pysim's devices" if name else "it does not name its GPU"
     raise ConfigError(f"{source}: {said}: --gpu NAME says which to take ({', '.join(DEVICES)})")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..events import Call, Ran, Recording, Wait
+from pysim.profile.events import Call, Ran, Recording, Wait
 
 _ROUND = 0.002  # us: times of profiles are rounded
 Edges = list[set[int]]  # of each kernel: those that it waits for

@@ -14,7 +14,7 @@ _CLOSE = 1e-7  # us: times that differ by less are equal
 
 @dataclass(slots=True)
 class Plan:
-    """What is replayed: of each kernel the work (us), whom it waits for, the gap after those, the first start.
+    """What is replayed: of each kernel the work (us), whom it waits for, the gap, the earliest start.
 
     ``rule`` None: kernels do not slow each other down.
     """
@@ -69,7 +69,8 @@ class _Run:
                 if left > _CLOSE:
                     length = min(length, left / pace)
         self.now += max(length, 0.0)
-        ended, kept = [], []
+        ended: list[int] = []
+        kept: list[int] = []
         for i, pace in zip(active, paces, strict=True):
             done[i] += length * pace
             (ended if done[i] >= work[i] - _CLOSE else kept).append(i)

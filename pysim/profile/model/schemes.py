@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..events import KERNEL, Ran
+from pysim.profile.events import KERNEL
+
 from . import gaps
 from .card import Card, waves
 from .dependence import Dependences, Edges, chain
@@ -16,11 +17,11 @@ from .replay import Plan, replayed
 from .sharing import Sharing, works
 
 # Durations of the kernels of a network in an eager run and in its replayed graph differ in sum by 0.8 %, the
-# median of 12 networks of one stream on an H200 and an H100, and by less than 5 % in 11 of them (GEMMs that run
-# into the power limit: 10 %): other caches, another clock, idle times before them.
+# median of 12 networks of one stream on an H200 and an H100, and by less than 5 % in 11 of them (GEMMs that
+# run into the power limit: 10 %): other caches, another clock, idle times before them.
 _SPREAD = 0.05
-# A captured graph takes seed and offset of random numbers from memory, which PyTorch fills before each replay:
-# two more kernels, in the recorded graphs of all networks with dropout and of no others, us each
+# A captured graph takes seed and offset of random numbers from memory, which PyTorch fills before each
+# replay: two more kernels, in the recorded graphs of all networks with dropout and of no others, us each
 _RANDOM = re.compile(r"dropout|philox|bernoulli|distribution_(?:nullary|elementwise)", re.IGNORECASE)
 _FILL = 0.75
 
@@ -38,7 +39,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Run:
-    """A recorded run, made ready for replays: rule of sharing, work of each kernel (us), least and most of it."""
+    """A recorded run, made ready for replays: rule, and work of each kernel: likely, least and most."""
 
     card: Card
     edges: Dependences

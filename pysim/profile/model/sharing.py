@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from ..events import Ran
+from pysim.profile.events import Ran
 
 _ALONE, _BESIDE = 0.05, 0.3  # of a duration spent beside others: less counts as alone, more as beside
 _FEWEST = 3  # runs of each kind that a measured speed needs

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pysim.errors import InputError
+from pysim.profile.events import Ran
+from pysim.profile.losses import Losses
 
-from ..events import Ran
-from ..losses import Losses
 from .stream import EventStream
 
 _TENSOR = 6  # id, id of its storage, offset, elements, bytes an element, device
+UNKNOWN = "kernels of no operator in the execution trace: they wait for all"
 _KNOWN = "aten::"  # operators whose names say what they write
 
 
@@ -100,9 +101,7 @@ def tensor_edges(
         if operator is None:
             before = set(range(max(barrier, 0), i))
             barrier = i
-            losses.add(
-                "kernels without an operator in the execution trace: they wait for all before", ran.name[:60]
-            )
+            losses.add(UNKNOWN, ran.name[:60])
         else:
             met += 1
             if previous[0] == number:

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from pysim.errors import InputError, brief
+from pysim.profile.events import COPY, KERNEL, MEMSET, Call, Ran, Recording, Wait
+from pysim.profile.losses import Losses
 
-from ..events import COPY, KERNEL, MEMSET, Call, Ran, Recording, Wait
-from ..losses import Losses
 from .stream import EventStream, proper
 
 _RAN = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..events import Call, Recording
-from ..losses import Losses
+from pysim.profile.events import Call, Recording
+from pysim.profile.losses import Losses
 
 _OVERLAP = 0.002  # us: times of profiles are rounded
 
@@ -22,13 +22,13 @@ def join_launches(made: Recording, losses: Losses) -> None:
     shared = Counter(ran.correlation for ran in made.ran if ran.correlation)
     missing = zero = 0
     for ran in made.ran:
-        call = calls.get(ran.correlation) if ran.correlation else None
+        found = calls.get(ran.correlation) if ran.correlation else None
         zero += not ran.correlation
-        if call is not None:
-            ran.launched = call.start
+        if found is not None:
+            ran.launched = found.start
         else:
             missing += bool(ran.correlation)
-        if call.kind == "graph" if call is not None else shared[ran.correlation] > 1:
+        if found.kind == "graph" if found is not None else shared[ran.correlation] > 1:
             ran.replay = ran.correlation
     if made.calls:
         losses.add("GPU events of correlation id 0: no launch known", count=zero)

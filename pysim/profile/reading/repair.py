@@ -22,7 +22,7 @@ EVENT_END = re.compile(
 )
 
 
-class Unreadable(ValueError):
+class UnreadableError(ValueError):
     """The text is no JSON even so; ``args[0]``: where, in characters from its start."""
 
 
@@ -58,27 +58,27 @@ class _Reader:
                     continue
             made.append(char)
             i += 1
-        raise Unreadable(self.at)
+        raise UnreadableError(self.at)
 
     def value(self, depth: int, after: re.Pattern[str]) -> object:
         """Read a value; words that are neither number nor literal, such as N/A, are None."""
         char = self.space()
         if depth > _DEEPEST or not char:
-            raise Unreadable(self.at)
+            raise UnreadableError(self.at)
         if char == '"':
             return self.string(after)
         if char == "{":
-            return self.object(depth)
+            return self.fields(depth)
         if char == "[":
             return self.array(depth)
         found = _WORD.match(self.text, self.at)
         if found is None:
-            raise Unreadable(self.at)
+            raise UnreadableError(self.at)
         self.at = found.end()
         word = found.group()
         return float(word) if _NUMBER.match(word) else _WORDS.get(word)
 
-    def object(self, depth: int) -> dict[str, object]:
+    def fields(self, depth: int) -> dict[str, object]:
         made: dict[str, object] = {}
         self.at += 1
         while (char := self.space()) != "}":
@@ -86,17 +86,17 @@ class _Reader:
                 self.at += 1
                 continue
             if char != '"':
-                raise Unreadable(self.at)
+                raise UnreadableError(self.at)
             begin = self.at
             key = self.string(_AFTER_KEY)
             if '"' in key:
-                raise Unreadable(begin)
+                raise UnreadableError(begin)
             self.space()
             self.at += 1
             made[key] = value = self.value(depth + 1, _AFTER_VALUE)
             # they hold a letter or a word: a quote in them is one that this reader took for a part of a text
             if key in ("ph", "cat") and isinstance(value, str) and '"' in value:
-                raise Unreadable(begin)
+                raise UnreadableError(begin)
         self.at += 1
         return made
 
@@ -115,12 +115,12 @@ class _Reader:
 def repaired(text: str) -> dict[str, object]:
     """Read one event: bare words, lone backslashes, quotes and control characters inside strings.
 
-    Raises Unreadable.
+    Raises UnreadableError.
     """
     reader = _Reader(text)
     if reader.space() != "{":
-        raise Unreadable(reader.at)
-    made = reader.object(0)
+        raise UnreadableError(reader.at)
+    made = reader.fields(0)
     if reader.space() not in ("", ","):
-        raise Unreadable(reader.at)
+        raise UnreadableError(reader.at)
     return made

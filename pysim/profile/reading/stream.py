@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from pysim.errors import InputError
+from pysim.profile.losses import Losses
 
-from ..losses import Losses
-from .repair import EVENT_END, Unreadable, repaired
+from .repair import EVENT_END, UnreadableError, repaired
 from .text import CUT, pieces
 
 EVENTS = "traceEvents"
+Scan = Callable[[str, int], tuple[Any, int]]
 _AHEAD = 1 << 18  # bytes that are in memory after a position: more than nearly all events take
 _LONGEST = 256 << 20  # bytes of one value
 _BETWEEN = re.compile(r"[\s,\0]*")
-_SCAN = json.JSONDecoder(strict=False).scan_once
+_SCAN: Scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 REPAIRED = "events that are no proper JSON, read as they were meant"
 
 
@@ -140,7 +142,7 @@ class EventStream:
             yield event
 
     def _broken(self) -> tuple[dict[str, object], int] | None:
-        """Read an event that ``json`` refuses, or that is not all in memory; None: the file ends inside it."""
+        """Read an event that ``json`` refuses, or that is not all in memory; None: the file ends in it."""
         while True:
             end = EVENT_END.search(self._text, self._at)
             # an end right at the end of what is in memory may be none
@@ -157,12 +159,12 @@ class EventStream:
         last = end.end() if end is not None else len(self._text)
         try:
             event = repaired(self._text[self._at : last])
-        except (Unreadable, RecursionError) as error:
+        except (UnreadableError, RecursionError) as error:
             if end is None and self._done:
                 self.losses.add(CUT, f"at byte {self._base + len(self._text)}, inside an event")
                 self._at = len(self._text)
                 return None
-            at = error.args[0] if isinstance(error, Unreadable) else 0
+            at = error.args[0] if isinstance(error, UnreadableError) else 0
             raise InputError(
                 f"{self._where(self._at + at)}: no JSON, and no reading of it is clear"
             ) from None

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pysim.errors import InputError, brief
+from pysim.profile.events import COPY, KERNEL, MEMSET, Ran, Recording
+from pysim.profile.losses import Losses
 
-from ..events import COPY, KERNEL, MEMSET, Ran, Recording
-from ..losses import Losses
 from .text import pieces
 
 # what a column is called; a unit may follow: start_us, duration_ns
@@ -160,7 +160,7 @@ def read_table(path: Path, losses: Losses, where: Mapping[str, str] | None = Non
         names = ",".join(rows.apart)
         first = ", ".join(",".join(values) for values in list(rows.seen)[:3])
         raise InputError(
-            f"{path}: {len(rows.seen)} recordings by {names}: --where {next(iter(rows.apart))}=... chooses one"
-            f" ({first}{', ...' if len(rows.seen) > 3 else ''})"
+            f"{path}: {len(rows.seen)} recordings by {names}: --where {next(iter(rows.apart))}=... chooses"
+            f" one ({first}{', ...' if len(rows.seen) > 3 else ''})"
         )
     return made

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pysim.errors import InputError
-
-from ..losses import Losses
+from pysim.profile.losses import Losses
 
 PIECE = 4 << 20  # B
 _GZIP = b"\x1f\x8b"

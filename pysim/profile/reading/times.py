@@ -5,9 +5,8 @@ from __future__ import annotations
 from statistics import median
 
 from pysim.errors import InputError
-
-from ..events import COPY, MEMSET, Recording
-from ..losses import Losses
+from pysim.profile.events import COPY, MEMSET, Call, Ran, Recording
+from pysim.profile.losses import Losses
 
 # us. A launch takes the host some microseconds; the median of one that takes longer than this is ns.
 _LONGEST_LAUNCH = 700.0
@@ -36,8 +35,9 @@ def settle_times(made: Recording, losses: Losses, unit: str | None = None) -> No
 
     Raises InputError if no GPU event is left.
     """
+    rows: list[Ran | Call] = [*made.ran, *made.calls]
     if unit == "ns" or (unit is None and _in_ns(made)):
-        for row in (*made.ran, *made.calls):
+        for row in rows:
             row.start /= 1e3
             row.duration /= 1e3
         losses.add(_NANO, "by the option" if unit else "by how long copies, launches or kernels take")
@@ -48,7 +48,7 @@ def settle_times(made: Recording, losses: Losses, unit: str | None = None) -> No
     if not near:
         raise InputError(f"{made.source}: GPU events have no times in common")
     origin = min(ran.start for ran in near)
-    for row in (*made.ran, *made.calls):
+    for row in rows:
         row.start -= origin
     made.ran.sort(key=lambda ran: ran.start)
     made.calls.sort(key=lambda call: call.start)

@@ -39,6 +39,7 @@ from .kernels.stream_k import workspace
 from .kernels.tiling import Tiling
 from .networks.mlp import mlp as make_mlp
 from .networks.persistent_rnn import persistent_rnn
+from .networks.pytorch import Kernels
 from .networks.rnn import gru, lstm, vanilla
 from .networks.transformer import transformer as make_transformer
 
@@ -171,10 +172,12 @@ def transformer(
     batch: int = 4,
     ffn: int = 2048,
     dtype: Dtype = "fp16",
+    kernels: Kernels = "own",
+    fused: bool = False,
     hints: MachineHints | None = None,
 ) -> Job:
     """Make encoder layers of a Transformer, see ``transformer.transformer``."""
-    return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype, hints)
+    return make_transformer(layers, hidden, heads, sequence, batch, ffn, dtype, kernels, fused, hints)
 
 
 def mlp(
@@ -182,10 +185,11 @@ def mlp(
     width: int = 1024,
     batch: int = 128,
     dtype: Dtype = "fp16",
+    kernels: Kernels = "own",
     hints: MachineHints | None = None,
 ) -> Job:
     """Make a multi-layer perceptron, a GEMM a layer, see ``mlp.mlp``."""
-    return make_mlp(layers, width, batch, dtype, hints)
+    return make_mlp(layers, width, batch, dtype, kernels, hints)
 
 
 WORKLOADS: dict[str, Factory] = {

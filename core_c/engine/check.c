@@ -264,7 +264,7 @@ static int check_tiles(gs_sim *sim, const gs_launch *l, u64 launch, u64 tbs)
                        "launch %llu: clusters of %u x %u TBs in rows of %u: at most %d that divide a row",
                        (unsigned long long)launch, l->cluster[0], l->cluster[1], l->grid[0], GS_CLUSTER_TBS);
     }
-    if (size > 1 && sim->order.prologue) {
+    if (size > 1 && l->prologue) {
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: clusters have no prologue", (unsigned long long)launch);
     }
     if (l->tiles[0] && (tiles == 0 || l->tiles[2] == 0 || tiles > 0x3fffffff ||

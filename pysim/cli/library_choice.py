@@ -15,7 +15,7 @@ def show_choice(problem: str | None) -> None:
 
     Raises ConfigError without a problem or for an unknown kind, InputError for keys and values.
     """
-    from pysim.workloads.library.choices.chooser import choose_gemm
+    from pysim.workloads.library.choices.chooser import HOPPER, MEASURED, choose_gemm
     from pysim.workloads.library.choices.explained import explained
     from pysim.workloads.registry import read_arguments
 
@@ -35,4 +35,5 @@ def show_choice(problem: str | None) -> None:
         print(explained(choose_gemm(**given)))  # type: ignore[arg-type]
     except WorkloadError as error:
         raise InputError(str(error)) from error
-    print("learned from choices measured on an H200: python -m pysim.workloads.library.choices.accuracy")
+    if given.get("device", MEASURED) in HOPPER:
+        print("learned from choices measured on an H200: python -m pysim.workloads.library.choices.accuracy")

@@ -21,6 +21,7 @@ from pysim.program.marks import (
     wait_positions,
     waits_along_z,
 )
+from pysim.program.recorded_program import RecordedProgram
 from pysim.program.semaphores import KernelEdges, TileEdge, tb_coordinates
 
 from .dependences import reduce_preds
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pysim.program.job import Job, Tensor
+    from pysim.program.job import Job, Kernel, Tensor
 
     from .dependences import Dependences
 
@@ -44,6 +45,24 @@ def producer_edges(job: Job, deps: Dependences, policy: str) -> KernelEdges:
     ``policy``: of ``scheme.sync.policy`` (tile, row, strided, conv), or empty: no semaphores, so only joins.
     """
     return _EdgeFinder(job, deps, policy).run()
+
+
+def may_wait(kernel: Kernel) -> bool:
+    """Whether a kernel may wait for earlier ones in its code: not if its code is a table of a trace."""
+    rewritable = not isinstance(kernel.program, RecordedProgram) or kernel.program.rewrite is not None
+    return rewritable and kernel.copy is None and kernel.programmatic
+
+
+def whole_kernel_edges(job: Job) -> KernelEdges:
+    """Return which kernels join if all that can wait for whole kernels at their start, and no other waits."""
+    aware = [may_wait(kernel) for kernel in job.kernels]
+    after_event = {after for _, after in job.events}
+    joins = [
+        index == 0 or index in after_event or not aware[index] or not aware[index - 1]
+        for index in range(len(job.kernels))
+    ]
+    reason = "" if any(aware) else "its programs are tables of a trace, to which no wait can be added"
+    return KernelEdges(joins, [{} for _ in job.kernels], reason)
 
 
 class _EdgeFinder:

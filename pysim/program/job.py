@@ -155,6 +155,9 @@ class Kernel:
         GPU's own, whichever it is.
     tiles
         Its output tiles, if its warps take them in turn; needs compute capability 9.0.
+    programmatic
+        Whether schemes with programmatic dependent launch may launch it so; False: a memset, or a kernel
+        whose caller does not ask for it. The launch before it and the one after it then do not overlap it.
 
     Raises
     ------
@@ -201,6 +204,7 @@ class Kernel:
     library: str = ""
     tensor: str = ""
     tiles: Tiles | None = None
+    programmatic: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a grid that no GPU takes, and accesses beside a footprint."""

@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from .job import Kernel
 
 STORES = (OP["STORE"], OP["REDUCE"])
+JUMPS = (OP["LOOP"], OP["TURN"])  # their target is an op
 Ops = tuple[Op, ...]
 
 
 def replace_ops(ops: Ops, change: Callable[[Op], Sequence[Op] | None], front: Sequence[Op] = ()) -> Ops:
     """Return ``ops`` with each op replaced by ``change(op)`` (None: kept), after the ops of ``front``.
 
-    Loops still jump to the op to which they jumped.
+    Loops and turns still jump to the op to which they jumped.
     """
     pieces = [(op,) if (made := change(op)) is None else tuple(made) for op in ops]
     starts = np.cumsum([len(front), *(len(p) for p in pieces)]).tolist()
     flat = [*front, *(op for piece in pieces for op in piece)]
-    return tuple(replace(op, target=starts[op.target]) if op.kind == OP["LOOP"] else op for op in flat)
+    return tuple(replace(op, target=starts[op.target]) if op.kind in JUMPS else op for op in flat)
 
 
 def marks_of(kernel: Kernel) -> list[Op]:

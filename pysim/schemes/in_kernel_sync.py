@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.dependence.producer_tiles import producer_edges
+from pysim.dependence.producer_tiles import may_wait, producer_edges, whole_kernel_edges
 from pysim.errors import ConfigError, WorkloadError
 from pysim.program.job import Job, Kernel
 from pysim.program.marks import (
@@ -113,7 +113,8 @@ def sync_plan(job: Job, deps: Dependences, settings: SyncSettings, values: Mappi
     """
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
-    edges = producer_edges(job, deps, settings.policy)
+    whole = settings.wait_whole_kernels
+    edges = whole_kernel_edges(job) if whole else producer_edges(job, deps, settings.policy)
     if all(edges.after_all) or (settings.policy and not any(edges.producers)):
         raise WorkloadError(edges.reason or "no program says where it would wait")
     table = SemaphoreTable()
@@ -135,7 +136,7 @@ def sync_plan(job: Job, deps: Dependences, settings: SyncSettings, values: Mappi
         )
         follows = index + 1 < count and not edges.after_all[index + 1]
         use = _KernelSync(settings, output.get(index), reads, follows, edges.after_all[index])
-        if marks_of(kernel):
+        if marks_of(kernel) or (whole and may_wait(kernel)):
             kernel = replace(kernel, program=use.applied(kernel, values, known))
         kernels.append(kernel)
         firsts = [first_semaphore(output[n][1], edge.row_offset, kernel.name) for n, edge in mine.items()]

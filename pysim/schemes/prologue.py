@@ -3,7 +3,8 @@
 A table scheme holds a TB until its edges are satisfied, so the TB cannot load weights while it waits. With a
 prologue a TB is dispatched earlier, and waits in its program (DEPEND) before the first op that loads memory
 which an earlier launch writes, or stores to memory which an earlier launch touches. If that op is in a loop,
-the TB waits before the loop. A kernel whose prologue does no useful work is held before dispatch as usual.
+the TB waits before the loop. A kernel whose prologue does no useful work is held before dispatch as usual,
+and so is one with clusters of TBs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.marks import rewrite_program
+from pysim.program.marks import JUMPS, rewrite_program
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.regions import overlaps, union
 from pysim.program.warp_program import OP, Op, Program
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     Ops = tuple[Op, ...]
 
 _WORTH_KINDS = (OP["LOAD"], OP["DELAY"])
-_STORES = (OP["STORE"], OP["REDUCE"])
+_LOADS = (OP["LOAD"], OP["BULK_LOAD"])
+_STORES = (OP["STORE"], OP["REDUCE"], OP["BULK_STORE"])
 _NONE = np.zeros((0, 2), np.int64)
 
 
@@ -44,8 +46,8 @@ class DependentArgs:
     stores: frozenset[int]
 
     def _depends(self, op: Op) -> bool:
-        mine = self.loads if op.kind == OP["LOAD"] else self.stores if op.kind in _STORES else frozenset()
-        return any(pattern.arg in mine for pattern in op.patterns)
+        mine = self.loads if op.kind in _LOADS else self.stores if op.kind in _STORES else frozenset()
+        return any(part.arg in mine for part in (*op.patterns, *((op.box,) if op.box else ())))
 
     def split(self, ops: Ops) -> tuple[Ops, Ops, bool]:
         """Return (prologue, the ops after it, whether one of these depends on an earlier launch).
@@ -116,16 +118,14 @@ def _with_wait(ops: Ops, needs: DependentArgs) -> Ops:
     """Return the ops with a DEPEND at the end of the prologue."""
     prologue, rest, _ = needs.split(ops)
     # no loop spans the wait, so all later targets shift by one
-    later = (replace(op, target=op.target + 1) if op.kind == OP["LOOP"] else op for op in rest)
+    later = (replace(op, target=op.target + 1) if op.kind in JUMPS else op for op in rest)
     return (*prologue, Op(OP["DEPEND"]), *later)
 
 
 def _without_prologue(ops: Ops, needs: DependentArgs) -> Ops:
     """Return the ops after the prologue."""
     prologue, rest, _ = needs.split(ops)
-    return tuple(
-        replace(op, target=op.target - len(prologue)) if op.kind == OP["LOOP"] else op for op in rest
-    )
+    return tuple(replace(op, target=op.target - len(prologue)) if op.kind in JUMPS else op for op in rest)
 
 
 def _worth_a_wait(program: Program | RecordedProgram, needs: DependentArgs) -> bool:
@@ -151,7 +151,8 @@ def _split(job: Job, tails: bool) -> list[Kernel]:
     known: dict[tuple[int, DependentArgs], Program | RecordedProgram] = {}
     made: list[Kernel] = []
     for kernel, needs in zip(job.kernels, dependent_args(job), strict=True):
-        if needs is None or kernel.copy is not None:
+        clustered = kernel.tiles is not None and kernel.tiles.cluster != (1, 1)
+        if needs is None or kernel.copy is not None or clustered:
             made.append(kernel)
             continue
         key = (id(kernel.program), needs)

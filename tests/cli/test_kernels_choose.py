@@ -35,7 +35,7 @@ def test_a_split_of_k_says_who_adds():
         (("choose", "gemm:m=3,n=4,k=4,dtyp=fp16"), "choose gemm has no key 'dtyp': did you mean dtype?"),
         (("choose", "gemm:m=3,m=4"), "choose gemm: 'm=4': give each key once, as key=value"),
         (("choose", "gemm:m=0,n=4,k=4"), "library GEMM: m is 0: a whole number from 1"),
-        (("choose", "gemm:m=4,n=4,k=4,device=h100"), "device h100: choices were measured on h200"),
+        (("choose", "gemm:m=4,n=4,k=4,device=rtx3070"), "device rtx3070: there are choices for h200"),
         (("gemm", "gemm:m=3"), "kernels takes one name, gemm, or choose and a problem"),
         (("chose",), "no kernel chose: did you mean choose?"),
     ],

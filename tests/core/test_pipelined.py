@@ -256,25 +256,37 @@ def test_results_do_not_depend_on_threads_or_quanta(name):
     assert len(seen) == 1
 
 
-def pair():
+def pair(cluster=(2, 1)):
     """Two GEMMs, the second reads what the first makes."""
     memory = Memory()
     first, c = hopper_gemm(replace(SMALL, tbs=8), memory)
-    second = HopperGemm(128, 384, 256, (64, 64), 4, (2, 1), 12, smem=100_000)
+    second = HopperGemm(128, 384, 256, (64, 64), 4, cluster, 12, smem=100_000)
     return Job("pair", [first, hopper_gemm(second, memory, (memory.tensor("A", 128, 256, 2), c))[0]])
 
 
-def test_every_scheme_keeps_true_order():
-    """Clusters start together, when all their thread blocks are ready."""
-    made = simulate("h200", pair(), ",".join((*SCHEMES, *FAMILY)), overrides={"sim.oracle": 1})
+IN_CODE = ("pdl", "pdl:graph", "tb_static:prologue")
+
+
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 1)])
+def test_every_scheme_keeps_true_order(cluster):
+    """Clusters start together, when all their thread blocks are ready; code waits before its bulk copies."""
+    schemes = ",".join(dict.fromkeys((*SCHEMES, *FAMILY, *IN_CODE)))
+    made = simulate("h200", pair(cluster), schemes, overrides={"sim.oracle": 1})
     runs = made.frame("runs").set_index("scheme")
     assert (runs["status"] == "ok").all()
     assert runs["time_us"]["tb_ideal"] <= runs["time_us"]["stream"]
+    assert runs["time_us"]["pdl"] < runs["time_us"]["stream"]
+
+
+def test_prologues_of_clusters_are_held_before_dispatch():
+    runs = simulate("h200", pair(), "tb_static,tb_static:prologue", overrides={"scheme.coherence": "bypass"})
+    times = runs.frame("runs").set_index("scheme")["time_us"]
+    assert times["tb_static:prologue"] == times["tb_static"]
+    alone = simulate("h200", pair((1, 1)), "tb_static,tb_static:prologue").frame("runs").set_index("scheme")
+    assert alone["time_us"]["tb_static:prologue"] < alone["time_us"]["tb_static"]
 
 
 def test_what_does_not_know_clusters_refuses_them():
-    prologue = simulate("h200", pair(), "tb_static:prologue").frame("runs")
-    assert prologue["reason"].str.contains("clusters have no prologue").any()
     with pytest.raises(WorkloadError, match="not clusters"):
         simulate("h200", pair(), "tb_static", priority=lambda time, ready: 0)
 

@@ -28,6 +28,7 @@ PYSIM = (
 WORKLOADS = (
     "pysim.workloads.kernels",
     "pysim.workloads.library",
+    "pysim.workloads.framework",
     "pysim.workloads.mirrored",
     "pysim.workloads.microbench",
     "pysim.workloads.networks",

@@ -130,7 +130,7 @@ SHAPES = {
     "dag": (12, dag, (*PLAIN, *PROLOGUES)),
     # programs that do not say where they would wait
     "dag, recorded": (2, some_recorded, (*BEFORE, *PROLOGUES)),
-    "weighted": (3, lambda case: with_weights(case.seed, case.kernels), (*BEFORE, *PROLOGUES)),
+    "weighted": (3, lambda case: with_weights(case.seed, case.kernels), (*PLAIN, *PROLOGUES)),
     "products": (3, lambda case: products(Random(case.seed)), (*PLAIN, *PROLOGUES, *TILES, *FUSED)),
     "gated": (1, lambda case: gated(Random(case.seed)), (*SPLIT, *PROLOGUES, *FUSED)),
     "gated, split": (1, lambda case: gated(Random(case.seed), 2), SPLIT),

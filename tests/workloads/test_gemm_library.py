@@ -65,7 +65,7 @@ def test_an_untransposed_a_is_fetched_32_rows_at_least():
         ((8, 8, True), {}, "k is True"),
         ((8, 8, 8), {"trans_a": "C"}, "trans_a is C: N or T"),
         ((8, 8, 8), {"dtype": "fp8"}, "dtype fp8: there are fp16"),
-        ((8, 8, 8), {"device": "a100"}, "device a100: choices were measured on h200"),
+        ((8, 8, 8), {"device": "rtx3070"}, "device rtx3070: there are choices for h200"),
     ],
 )
 def test_what_is_not_known_is_refused(sizes, options, words):

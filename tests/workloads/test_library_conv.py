@@ -7,7 +7,8 @@ import pytest
 from pysim import Job, Memory, simulate
 from pysim.errors import WorkloadError
 from pysim.machine.system import resolve
-from pysim.workloads.library.convolutions.convolution import Convolution, convolution, told_convolution
+from pysim.workloads.library.convolutions.convolution import convolution, told_convolution
+from pysim.workloads.library.convolutions.shape import Convolution
 from pysim.workloads.library.gemms.told import told_of
 from pysim.workloads.validation.library_conv import CONV
 from pysim.workloads.validation.table import packaged, rows_of

@@ -10,6 +10,7 @@ from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.memory.head_copies import Heads
 from pysim.workloads.library.memory.pointwise_parts import item_of
 
+from . import heads as split
 from . import operations as op
 from .tape import Tape, Value
 
@@ -20,7 +21,7 @@ class Layer:
 
     ``batch`` sequences of ``seq`` tokens. ``pre``: LayerNorms come before attention and feed-forward, GELU
     is that with tanh (GPT); else behind the sums, and with erf (BERT). ``causal``: scores get a mask.
-    ``training``: with dropout and backward, of BERT's form alone.
+    ``fused``: attention is one call of cuDNN. ``training``: with dropout and backward.
     """
 
     d: int
@@ -30,6 +31,7 @@ class Layer:
     seq: int
     pre: bool = False
     causal: bool = False
+    fused: bool = False
     training: bool = True
     dtype: str = "fp16"
 
@@ -37,8 +39,6 @@ class Layer:
         """Refuse features that heads do not share evenly."""
         if min(self.d, self.heads, self.ffn, self.batch, self.seq) < 1 or self.d % self.heads:
             raise WorkloadError(f"Transformer layer of {self.d} features and {self.heads} heads")
-        if self.training and (self.pre or self.causal):
-            raise WorkloadError("Transformer layer: no gradients of masks and of GELU's tanh form")
 
     @property
     def tokens(self) -> int:
@@ -63,15 +63,26 @@ class _Run:
         heads = Heads(layer.batch, layer.seq, layer.heads, layer.d // layer.heads)
         planes, seq, d = layer.batch * layer.heads, layer.seq, heads.d
         qkv = self.linear("qkv", x)
-        q, k, v = op.split_heads(tape, qkv, heads)
-        scores = op.scale(tape, op.bmm(tape, q, k, (seq, seq, d), planes, layer.dtype))
+        if layer.fused:
+            y = split.fused_attention(tape, qkv, heads, causal=layer.causal, dropped=layer.training)
+            return op.dropout(tape, self.linear("o", y))
+        one = layer.batch == 1 and not layer.training
+        if one:
+            scores = split.scores_of_one(tape, qkv, heads, layer.dtype)
+        else:
+            q, k, v = split.split_heads(tape, qkv, heads)
+            scores = op.bmm(tape, q, k, (seq, seq, d), planes, layer.dtype)
+        scores = op.scale(tape, scores)
         if layer.causal:
             mask = tape.value("mask", seq, seq, item_of(layer.dtype), wanted=False)
             scores = op.add_mask(tape, scores, mask)
         shares = op.dropout(tape, op.softmax(tape, scores))
-        op.take_v(tape, qkv, v, heads)
-        y = op.bmm(tape, shares, v, (seq, d, seq), planes, layer.dtype)
-        return op.dropout(tape, self.linear("o", op.merge_heads(tape, y, heads)))
+        if one:
+            y = split.weighted_of_one(tape, shares, qkv, heads, layer.dtype)
+        else:
+            split.take_v(tape, qkv, v, heads)
+            y = op.bmm(tape, shares, v, (seq, d, seq), planes, layer.dtype)
+        return op.dropout(tape, self.linear("o", split.merge_heads(tape, y, heads)))
 
     def feed_forward(self, x: Value) -> Value:
         tape = self.tape
@@ -89,21 +100,33 @@ class _Run:
 
 def transformer_layer(layer: Layer, memory: Memory) -> list[Kernel]:
     """Return the kernels of a layer in the order of their launches."""
+    return transformer_layers(layer, 1, memory)
+
+
+def transformer_layers(layer: Layer, count: int, memory: Memory) -> list[Kernel]:
+    """Return the kernels of ``count`` layers, each with weights of its own."""
     tape, item = Tape(memory, layer.training), item_of(layer.dtype)
-    sizes = {"qkv": (3 * layer.d, layer.d), "o": (layer.d, layer.d)}
-    sizes |= {"f1": (layer.ffn, layer.d), "f2": (layer.d, layer.ffn)}
-    weights = {
-        name: (tape.value(f"w_{name}", out, into, item), tape.value(f"b_{name}", 1, out, item))
-        for name, (out, into) in sizes.items()
-    }
-    for name in ("n1", "n2"):
-        weights[name] = tape.value(f"w_{name}", 1, layer.d, item), tape.value(f"b_{name}", 1, layer.d, item)
+    runs = [_Run(layer, tape, _weights(layer, tape, item)) for _ in range(count)]
     if layer.training:
         # seed and offset of the random numbers, set before each replay of a captured graph
         for _ in ("seed", "offset"):
             tape.run(memory_bound.fill(memory, 1, 1, "fp32"))
-    x = tape.value("x", layer.tokens, layer.d, item)
-    y = _Run(layer, tape, weights).forward(x)
+    y = tape.value("x", layer.tokens, layer.d, item)
+    for run in runs:
+        y = run.forward(y)
     if layer.training:
         tape.backward(y, memory.tensor("grad_y", layer.tokens, layer.d, item))
     return tape.kernels
+
+
+def _weights(layer: Layer, tape: Tape, item: int) -> dict[str, tuple[Value, Value]]:
+    """Return weight and bias of each linear layer and LayerNorm, by name."""
+    sizes = {"qkv": (3 * layer.d, layer.d), "o": (layer.d, layer.d)}
+    sizes |= {"f1": (layer.ffn, layer.d), "f2": (layer.d, layer.ffn)}
+    return {
+        name: (tape.value(f"w_{name}", out, into, item), tape.value(f"b_{name}", 1, out, item))
+        for name, (out, into) in sizes.items()
+    } | {
+        name: (tape.value(f"w_{name}", 1, layer.d, item), tape.value(f"b_{name}", 1, layer.d, item))
+        for name in ("n1", "n2")
+    }

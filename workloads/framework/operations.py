@@ -6,26 +6,34 @@ those that PyTorch 2.11 launched on an H200 in captured graphs.
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.workloads.library.gemms.hopper_gemm import NOT_WITHIN, Within
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops
+from pysim.workloads.library.memory import pointwise_gather as gathers
 from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
-from pysim.workloads.library.memory.cat_copy import cat
-from pysim.workloads.library.memory.head_copies import Heads, head_copy
+from pysim.workloads.library.memory.embedding_backward import embedding_backward
 
 from .tape import Gradients, Tape, Value
 
 
-def _mm(
+def mm(
     tape: Tape,
     dtype: str,
     sizes: tuple[int, int, int],
     trans: str,
     operands: tuple[Tensor, ...],
     batch: int = 1,
+    within: Within = NOT_WITHIN,
 ) -> Tensor:
-    """Launch a product in BLAS terms: ``sizes`` m, n, k; A and B, with a bias if there is a third."""
+    """Launch a product in BLAS terms: ``sizes`` m, n, k; A and B, with a bias if there is a third.
+
+    ``within``: as :func:`~pysim.workloads.library.gemms.launches.gemm` takes it.
+    """
     m, n, k = sizes
     kernels, made = gemm(
         m,
@@ -38,33 +46,36 @@ def _mm(
         batch=batch,
         epilogue="bias" if len(operands) > 2 else "none",
         operands=operands,
+        within=within,
     )
     tape.launch(kernels)
     return made
 
 
-def linear(tape: Tape, x: Value, weight: Value, bias: Value, dtype: str) -> Value:
-    """Return x W^T + b: ``x`` [tokens, in], ``weight`` [out, in], ``bias`` [1, out].
+def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) -> Value:
+    """Return x W^T + b: ``x`` [tokens, in], ``weight`` [out, in], ``bias`` [1, out] or none.
 
     Backward: the gradient of x, of the weight, and the sum of the columns for the bias.
     """
     (tokens, into), out = (x.tensor.rows, x.tensor.cols), weight.tensor.rows
-    if weight.tensor.cols != into or bias.tensor.cols != out:
+    biases = (bias,) if bias else ()
+    if weight.tensor.cols != into or any(each.tensor.cols != out for each in biases):
         raise WorkloadError(
             f"linear: {weight.tensor.name} is {out} x {weight.tensor.cols}, the input has {into}"
         )
-    made = _mm(tape, dtype, (out, tokens, into), "TN", (weight.tensor, x.tensor, bias.tensor))
+    operands = (weight.tensor, x.tensor, *(each.tensor for each in biases))
+    made = mm(tape, dtype, (out, tokens, into), "TN", operands)
 
     def backward(given: Gradients) -> Gradients:
-        gradient = _one(given)
+        gradient = one(given)
         of_x = None
         if x.wanted:
-            of_x = _mm(tape, dtype, (into, tokens, out), "NN", (weight.tensor, gradient))
-        of_weight = _mm(tape, dtype, (into, out, tokens), "NT", (x.tensor, gradient))
-        of_bias = tape.run(memory_ops.sum_columns(tape.memory, gradient))
-        return of_x, of_weight, of_bias
+            of_x = mm(tape, dtype, (into, tokens, out), "NN", (weight.tensor, gradient))
+        of_weight = mm(tape, dtype, (into, out, tokens), "NT", (x.tensor, gradient))
+        sums = [tape.run(memory_ops.sum_columns(tape.memory, gradient, cold=True)) for _ in biases]
+        return of_x, of_weight, *sums
 
-    return tape.record((made,), (x, weight, bias), backward)[0]
+    return tape.record((made,), (x, weight, *biases), backward)[0]
 
 
 def bmm(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], batch: int, dtype: str) -> Value:
@@ -74,15 +85,30 @@ def bmm(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], batch: int,
     Backward: the gradient of B, then that of A.
     """
     rows, cols, inner = sizes
-    made = _mm(tape, dtype, (cols, rows, inner), "NN", (b.tensor, a.tensor), batch)
+    made = mm(tape, dtype, (cols, rows, inner), "NN", (b.tensor, a.tensor), batch)
 
     def backward(given: Gradients) -> Gradients:
-        gradient = _one(given)
-        of_b = _mm(tape, dtype, (cols, inner, rows), "NT", (gradient, a.tensor), batch)
-        of_a = _mm(tape, dtype, (inner, rows, cols), "TN", (b.tensor, gradient), batch)
+        gradient = one(given)
+        of_b = mm(tape, dtype, (cols, inner, rows), "NT", (gradient, a.tensor), batch)
+        of_a = mm(tape, dtype, (inner, rows, cols), "TN", (b.tensor, gradient), batch)
         return of_a, of_b
 
     return tape.record((made,), (a, b), backward)[0]
+
+
+def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str) -> Value:
+    """Return the rows ``taken`` of a table; backward: zeros, to which the gradients of rows are added."""
+    launched = memory_ops.embedding(tape.memory, table.tensor, taken)
+    tape.launch(launched.kernels)
+    (index,) = (each for each in launched.kernels[0].args if each.item == gathers.INDEX)
+
+    def backward(given: Gradients) -> Gradients:
+        rows, cols = table.tensor.rows, table.tensor.cols
+        made = tape.run(memory_ops.fill(tape.memory, rows, cols, dtype))
+        tape.launch([embedding_backward(one(given), index, made, taken)])
+        return (made,)
+
+    return tape.record(launched.outputs, (table,), backward)[0]
 
 
 def add(tape: Tape, a: Value, b: Value) -> Value:
@@ -92,9 +118,7 @@ def add(tape: Tape, a: Value, b: Value) -> Value:
 
 
 def add_mask(tape: Tape, a: Value, mask: Value) -> Value:
-    """Return a + mask, which all planes share; forward alone."""
-    if a.wanted and tape.training:
-        raise WorkloadError("add_mask: backward is not known")
+    """Return a + mask, which all planes share; the gradient of ``a`` is that of the result."""
     made = tape.memory.tensor("masked", a.tensor.rows, a.tensor.cols, a.tensor.item)
     tape.launch([add_repeated(a.tensor, mask.tensor, made)])
     return tape.record((made,), (a, mask), lambda given: (given[0], None))[0]
@@ -105,19 +129,17 @@ def scale(tape: Tape, a: Value) -> Value:
     made = tape.run(memory_ops.mul_scalar(tape.memory, a.tensor))
 
     def backward(given: Gradients) -> Gradients:
-        return (tape.run(memory_ops.mul_scalar(tape.memory, _one(given))),)
+        return (tape.run(memory_ops.mul_scalar(tape.memory, one(given))),)
 
     return tape.record((made,), (a,), backward)[0]
 
 
 def gelu(tape: Tape, a: Value, approximate: str) -> Value:
-    """Return GELU of ``a``; ``approximate``: none or tanh, whose gradient is not known."""
-    if approximate == "tanh" and tape.training and a.wanted:
-        raise WorkloadError("gelu: the gradient of the tanh form has no template")
+    """Return GELU of ``a``; ``approximate``: none or tanh."""
     made = tape.run(memory_ops.gelu(tape.memory, a.tensor, approximate))
 
     def backward(given: Gradients) -> Gradients:
-        return (tape.run(memory_ops.gelu_backward(tape.memory, _one(given), a.tensor)),)
+        return (tape.run(memory_ops.gelu_backward(tape.memory, one(given), a.tensor, approximate)),)
 
     return tape.record((made,), (a,), backward)[0]
 
@@ -132,7 +154,7 @@ def dropout(tape: Tape, a: Value) -> Value:
 
     def backward(given: Gradients) -> Gradients:
         back = tape.memory.tensor("grad_dropout", made.rows, made.cols, made.item)
-        tape.launch([masked_scale(_one(given), mask, back)])
+        tape.launch([masked_scale(one(given), mask, back)])
         return (back,)
 
     return tape.record((made,), (a,), backward)[0]
@@ -146,7 +168,7 @@ def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
 
     def backward(given: Gradients) -> Gradients:
         back = memory_ops.layer_norm_backward(
-            tape.memory, _one(given), a.tensor, weight.tensor, (mean, deviation)
+            tape.memory, one(given), a.tensor, weight.tensor, (mean, deviation)
         )
         tape.launch(back.kernels)
         return back.outputs
@@ -159,56 +181,12 @@ def softmax(tape: Tape, a: Value) -> Value:
     made = tape.run(memory_ops.softmax(tape.memory, a.tensor))
 
     def backward(given: Gradients) -> Gradients:
-        return (tape.run(memory_ops.softmax_backward(tape.memory, _one(given), made)),)
+        return (tape.run(memory_ops.softmax_backward(tape.memory, one(given), made)),)
 
     return tape.record((made,), (a,), backward)[0]
 
 
-def split_heads(tape: Tape, qkv: Value, heads: Heads) -> tuple[Value, Value, Value]:
-    """Return Q, K^T and V of each head, contiguous: Q and V [planes * seq, d], K^T [planes * d, seq].
-
-    Q and K^T are copied here, V by :func:`take_v`, as PyTorch copies what a batched product needs. Backward:
-    the three gradients are stacked, and copied into the columns of ``qkv``.
-    """
-    h, item, width = heads, qkv.tensor.item, heads.heads * heads.d
-    planes = h.batch * h.heads
-    q = tape.memory.tensor("q", planes * h.seq, h.d, item)
-    k = tape.memory.tensor("k_turned", planes * h.d, h.seq, item)
-    v = tape.memory.tensor("v", planes * h.seq, h.d, item)
-    tape.launch([head_copy("split", h, qkv.tensor, q), head_copy("split_turned", h, qkv.tensor, k, width)])
-
-    def backward(given: Gradients) -> Gradients:
-        stacked = tape.memory.tensor("stacked", 3 * planes * h.seq, h.d, item)
-        found = [gradient for gradient in given if gradient is not None]
-        tape.launch([cat(found, stacked)])
-        made = tape.memory.tensor("grad_qkv", qkv.tensor.rows, qkv.tensor.cols, item)
-        tape.launch([head_copy("merge", Heads(h.batch, h.seq, 3 * h.heads, h.d), made, stacked)])
-        return (made,)
-
-    made = tape.record((q, k, v), (qkv,), backward)
-    return made[0], made[1], made[2]
-
-
-def take_v(tape: Tape, qkv: Value, v: Value, heads: Heads) -> None:
-    """Copy V of each head out of ``qkv``."""
-    tape.launch([head_copy("split", heads, qkv.tensor, v.tensor, 2 * heads.heads * heads.d)])
-
-
-def merge_heads(tape: Tape, y: Value, heads: Heads) -> Value:
-    """Return [batch * seq, heads * d] of [batch * heads * seq, d]."""
-    h, item = heads, y.tensor.item
-    made = tape.memory.tensor("merged", h.batch * h.seq, h.heads * h.d, item)
-    tape.launch([head_copy("merge", h, made, y.tensor)])
-
-    def backward(given: Gradients) -> Gradients:
-        back = tape.memory.tensor("grad_heads", y.tensor.rows, y.tensor.cols, item)
-        tape.launch([head_copy("split", h, _one(given), back)])
-        return (back,)
-
-    return tape.record((made,), (y,), backward)[0]
-
-
-def _one(given: Gradients) -> Tensor:
+def one(given: Gradients) -> Tensor:
     """Return the gradient of an operation's only result."""
     (gradient,) = given
     if gradient is None:

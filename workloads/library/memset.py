@@ -36,4 +36,6 @@ def memset(tensor: Tensor) -> Kernel:
         return np.tile(np.array([0, tensor.rows, 0, tensor.cols], np.int64), (len(tbs), 1))
 
     program = Program("memset", (tuple(code.ops),), 1, 16, 0, 1)
-    return Kernel("memset", program, (1, 1, 1), (tensor,), (Access(tensor, "write", whole),))
+    return Kernel(
+        "memset", program, (1, 1, 1), (tensor,), (Access(tensor, "write", whole),), programmatic=False
+    )

@@ -175,7 +175,7 @@ def chain_of(chain: str, dtype: str, tile: str, params: str) -> Chain:
 def chain_job(chain: str, dtype: str, tile: str, params: str) -> Job:
     """Return two runs of a chain and a fence between them: the second finds L2 as measured runs found it."""
     made = chain_of(chain, dtype, tile, params)
-    between = fence("fence", made.last, made.first).kernel
+    between = replace(fence("fence", made.last, made.first).kernel, programmatic=False)
     count = len(made.kernels)
     # nothing is launched early after an event, as in the measurement
     events = [(count - 1, count), (count, count + 1)]

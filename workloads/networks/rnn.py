@@ -13,6 +13,9 @@ from pysim.workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.pointwise import GRU_CELL, LSTM_CELL, RELU_CELL, cell
 
+from . import pytorch
+from .pytorch import Kernels, from_library
+
 Input = Literal["per-step", "skip", "hoisted"]
 CELLS = {"gru": (3, GRU_CELL), "lstm": (4, LSTM_CELL), "vanilla": (1, RELU_CELL)}
 INPUTS = ("per-step", "skip", "hoisted")
@@ -47,6 +50,7 @@ def rnn(
     dtype: Dtype = "fp32",
     buffers: int = 1,
     split: bool = False,
+    kernels: Kernels = "own",
     hints: MachineHints | None = None,
 ) -> Job:
     """Make a recurrent network: ``kind`` is gru, lstm or vanilla.
@@ -59,6 +63,8 @@ def rnn(
     buffers : gate buffers that steps take in turn. A caching allocator gives each step the block that the
         step before freed: 1 (the default) or 2; the WAR edges are real.
     split : allow split-K GEMMs (each then needs a fill first).
+    kernels : this project's (``own``), or those that PyTorch launches for a cell a step (``library``, see
+        ``pytorch``): with input ``per-step``; its allocator and library decide on buffers and splits.
 
     Notes
     -----
@@ -74,6 +80,10 @@ def rnn(
             raise WorkloadError(f"rnn: {label} = {value}: must be positive")
     launches = layers * timesteps * (3 if input == "per-step" else 2)
     claim_launches(launches, f"{kind}: {layers:,} layers of {timesteps:,} steps", 4 * launches)
+    if from_library(kernels, hints, kind):
+        if input != "per-step" or buffers != 1 or split:
+            raise WorkloadError(f"{kind}: kernels = library: takes input = per-step, buffers = 1, split = 0")
+        return pytorch.rnn(kind, hidden, batch, timesteps, layers, dtype)
     gates, work = CELLS[kind]
     item = 4 if dtype == "fp32" else 2
     wide = gates * hidden
@@ -88,7 +98,7 @@ def rnn(
     gate_h = [memory.tensor(f"gates_hh{i}", batch, wide, item) for i in range(buffers)]
     own = buffers if input == "per-step" else 0
     gate_i = [memory.tensor(f"gates_ih{i}", batch, wide, item) for i in range(own)]
-    kernels: list[Kernel] = []
+    made: list[Kernel] = []
     gates_all: tuple[Tensor, list[Tensor]] | None = None
     if input == "hoisted":
         gates_all = _steps_of(memory, "gates_all", timesteps, batch, wide, item)
@@ -99,22 +109,22 @@ def rnn(
         state = memory.tensor(f"c{layer}", batch, hidden, item) if kind == "lstm" else None
         out_all, outs = _steps_of(memory, f"h{layer}", timesteps, batch, hidden, item)
         if gates_all is not None and w_ih is not None:
-            kernels += _product("gemm_ih", x_all, w_ih, gates_all[0], all_tiling)
+            made += _product("gemm_ih", x_all, w_ih, gates_all[0], all_tiling)
         for step in range(timesteps):
             products = x_steps[step]
             if gates_all is not None:
                 products = gates_all[1][step]
             elif w_ih is not None:
                 products = gate_i[step % buffers]
-                kernels += _product("gemm_ih", x_steps[step], w_ih, products, step_tiling)
+                made += _product("gemm_ih", x_steps[step], w_ih, products, step_tiling)
             hh = gate_h[step % buffers]
-            kernels += _product("gemm_hh", h, w_hh, hh, step_tiling)
-            kernels.append(
+            made += _product("gemm_hh", h, w_hh, hh, step_tiling)
+            made.append(
                 cell(f"{kind}_cell", hh, products, h, outs[step], gates=gates, per_element=work, state=state)
             )
             h = outs[step]
         x_all, x_steps = out_all, outs
-    return Job(f"{kind}:hidden={hidden},batch={batch}", kernels, steps=timesteps)
+    return Job(f"{kind}:hidden={hidden},batch={batch}", made, steps=timesteps)
 
 
 def gru(
@@ -126,10 +136,11 @@ def gru(
     dtype: Dtype = "fp32",
     buffers: int = 1,
     split: bool = False,
+    kernels: Kernels = "own",
     hints: MachineHints | None = None,
 ) -> Job:
     """Make a GRU network, see :func:`rnn`; DeepBench's own rows have layers=1 and input='skip'."""
-    return rnn("gru", hidden, batch, timesteps, layers, input, dtype, buffers, split, hints)
+    return rnn("gru", hidden, batch, timesteps, layers, input, dtype, buffers, split, kernels, hints)
 
 
 def lstm(
@@ -141,10 +152,11 @@ def lstm(
     dtype: Dtype = "fp32",
     buffers: int = 1,
     split: bool = False,
+    kernels: Kernels = "own",
     hints: MachineHints | None = None,
 ) -> Job:
     """Make an LSTM network, see :func:`rnn`; the defaults are a DeepBench row."""
-    return rnn("lstm", hidden, batch, timesteps, layers, input, dtype, buffers, split, hints)
+    return rnn("lstm", hidden, batch, timesteps, layers, input, dtype, buffers, split, kernels, hints)
 
 
 def vanilla(
@@ -156,7 +168,8 @@ def vanilla(
     dtype: Dtype = "fp32",
     buffers: int = 1,
     split: bool = False,
+    kernels: Kernels = "own",
     hints: MachineHints | None = None,
 ) -> Job:
     """Make a ReLU network, see :func:`rnn`; the defaults are a DeepBench row."""
-    return rnn("vanilla", hidden, batch, timesteps, layers, input, dtype, buffers, split, hints)
+    return rnn("vanilla", hidden, batch, timesteps, layers, input, dtype, buffers, split, kernels, hints)

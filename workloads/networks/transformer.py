@@ -11,6 +11,9 @@ from pysim.workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.row_reductions import layernorm, softmax
 
+from . import pytorch
+from .pytorch import Kernels, from_library
+
 
 def transformer(
     layers: int = 6,
@@ -20,6 +23,8 @@ def transformer(
     batch: int = 4,
     ffn: int = 2048,
     dtype: Dtype = "fp16",
+    kernels: Kernels = "own",
+    fused: bool = False,
     hints: MachineHints | None = None,
 ) -> Job:
     """Make encoder layers with layer norm after each sub-layer (Vaswani et al. 2017): eleven kernels a layer.
@@ -29,6 +34,10 @@ def transformer(
     The defaults are that paper's base model. Tokens are ordered by position, as in Megatron-LM, so that each
     head of each sequence is a block of columns. Each layer reuses the activation buffers of the one before,
     as under a caching allocator.
+
+    ``kernels``: this project's (``own``), or those that PyTorch launches (``library``, see ``pytorch``). These
+    order tokens by sequence, and one GEMM makes Q, K and V. ``fused``: one kernel makes scores, softmax and
+    context.
     """
     sizes = {
         "layers": layers, "hidden": hidden, "heads": heads, "sequence": sequence, "batch": batch, "ffn": ffn,
@@ -38,6 +47,10 @@ def transformer(
             raise WorkloadError(f"transformer: {label} = {value}: must be positive")
     if hidden % heads:
         raise WorkloadError(f"transformer: hidden = {hidden}: must be a multiple of heads = {heads}")
+    if from_library(kernels, hints, "transformer"):
+        return pytorch.transformer(layers, hidden, heads, sequence, batch, ffn, dtype, fused)
+    if fused:
+        raise WorkloadError("transformer: fused = 1: needs kernels = library")
     item, tokens, size = 4 if dtype == "fp32" else 2, batch * sequence, hidden // heads
     if size * item % 16 or sequence * item % 16:
         raise WorkloadError(
@@ -67,7 +80,7 @@ def transformer(
         tile(sequence, size, sequence, pairs),
     )
     up, down = tile(tokens, ffn, hidden), tile(tokens, hidden, ffn)
-    kernels: list[Kernel] = []
+    made: list[Kernel] = []
     for layer in range(layers):
 
         def held(name: str, rows: int, cols: int, layer: int = layer) -> Tensor:
@@ -79,10 +92,10 @@ def transformer(
             )
 
         for name, target in (("q", q), ("k", k), ("v", v)):
-            kernels.append(
+            made.append(
                 gemm(f"project_{name}", x, held(f"w_{name}", hidden, hidden), target, square, b_t=True)
             )
-        kernels += [
+        made += [
             batched_gemm(
                 "scores", wide(q), wide(k), scores, (sequence, sequence, size), score, pairs, b_t=True
             ),
@@ -95,4 +108,4 @@ def transformer(
             norm("norm2", [y, outer], other),
         ]
         x, other = other, x
-    return Job(f"transformer:layers={layers},hidden={hidden}", kernels, steps=layers)
+    return Job(f"transformer:layers={layers},hidden={hidden}", made, steps=layers)

@@ -77,7 +77,7 @@ def clocked(config: Config, told: Mapping[str, str]) -> Config:
     return config.replaced({"gpu.clock_tensor": 1.0, "sim.clock_share": min(1.0, share)})
 
 
-def _launch(told: Mapping[str, str], problem: Problem) -> Launch:
+def launch_of(told: Mapping[str, str], problem: Problem) -> Launch:
     """Return the launch that a row names; parts of an ``xmma`` are added in turn where a counter is reset."""
     grid = tuple(int(told[f"grid_{axis}"]) for axis in "xyz")
     staged = told["kernel"].startswith(("sm80", "cutlass"))
@@ -101,7 +101,7 @@ def _gemm(config: Config, *values: str) -> Outcome:
     """Simulate launches back to back at the SM clock that the row was measured at."""
     told = dict(zip((*_COLUMNS, "choice"), values, strict=True))
     problem = problem_of(told)
-    launch = predicted(chosen(problem), problem) if told["choice"] == PREDICT else _launch(told, problem)
+    launch = predicted(chosen(problem), problem) if told["choice"] == PREDICT else launch_of(told, problem)
     at = clocked(config, told)
     last: list[Mapping[str, NDArray[np.void]]] = []
 

@@ -7,12 +7,8 @@ from typing import get_args
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError, WorkloadError
-from pysim.workloads.library.convolutions.convolution import (
-    Convolution,
-    Direction,
-    convolution,
-    told_convolution,
-)
+from pysim.workloads.library.convolutions.convolution import convolution, told_convolution
+from pysim.workloads.library.convolutions.shape import Convolution, Direction
 from pysim.workloads.library.gemms.told import Told, told_of
 
 from .baselines import roofline_by

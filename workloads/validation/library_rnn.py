@@ -18,6 +18,7 @@ from pysim.workloads.library.recurrences.rnn import check_pass, rnn_parts
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
+from .library import CHOICES, PREDICT
 from .table import Row
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 key=key,
                 kind=f"{dtype} {direction.partition('_')[2]} {cell}",
                 scheme="graph",
-                task=told,
+                task=(*told, CHOICES[0]),
                 part="pass",
                 measured_us=time,
                 flops=p.flops / p.steps,
@@ -77,7 +78,14 @@ def pass_of(told: Sequence[str]) -> Recurrent:
 
 def _rnn(config: Config, *told: str) -> Outcome:
     """Simulate the parts of a pass: of its steps, and of what grows with their number, only some."""
-    p = pass_of(told)
+    p = pass_of(told[:-1])
+    if told[-1] == PREDICT:
+        p = replace(p, kernels={})
+    return simulated(config, p, "pass")
+
+
+def simulated(config: Config, p: Recurrent, name_of: str) -> Outcome:
+    """Simulate a pass, whose time is the part ``name_of`` of the outcome."""
     long, shown = _sampled(p)
     gap, total, tables = config.number("gpu.cp.graph_gap") / 1e3, 0.0, {}
     for name, part in rnn_parts(replace(p, steps=long), shown).items():
@@ -88,7 +96,7 @@ def _rnn(config: Config, *told: str) -> Outcome:
         total += time + (gap if total else 0.0)
     total += float(tables["kernels"]["ready_us"].min())  # the launch of the graph
     detail = f"{shown} steps of {p.steps}, GEMMs of all steps as long as of {long} (sampled)"
-    return outcome_of(tables, {"pass": total}, "" if p.persistent else detail)
+    return outcome_of(tables, {name_of: total}, "" if p.persistent else detail)
 
 
 def _sampled(p: Recurrent) -> tuple[int, int]:
@@ -124,6 +132,7 @@ RNN = Suite(
     cases=_cases,
     run=_rnn,
     baselines=_baselines,
+    choices=CHOICES,
     note="the period of a graph that holds the pass; no clock was noted: errors are of us. Rows with a kernel"
     " that has no template are left out",
 )

@@ -17,6 +17,7 @@ from . import (
     library_conv,
     library_linear,
     library_rnn,
+    networks,
     pointwise,
     torch_sequences,
 )
@@ -37,6 +38,7 @@ SUITES: dict[str, Suite] = {
         library_linear.LINEAR,
         pointwise.POINTWISE,
         torch_sequences.SEQUENCES,
+        networks.NETWORK,
         library_rnn.RNN,
         library_conv.CONV,
         attention.ATTENTION,

@@ -10,48 +10,55 @@ from functools import partial
 import numpy as np
 
 from pysim import Config, Job, Kernel, Memory
-from pysim.errors import ConfigError
 from pysim.workloads.framework.layers import Layer, transformer_layer
+from pysim.workloads.framework.resnet import ResNet, resnet_network
 from pysim.workloads.library.captured import captured
+from pysim.workloads.library.recurrences.recurrent import Recurrent
 
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
 from .library import CLOCK, clocked
+from .library_rnn import simulated
 from .table import Row
+from .torch_classes import SPAN, UNTIMED, class_times
+from .torch_kernels import convolutions_of, gemms_of
 
-SPAN = "span"
 QUICK_US = 500.0  # of a span
-# class by how the name of a kernel begins
-CLASSES = {
-    "hopper_gemm": "gemm",
-    "split_k_sum": "gemm",
-    "layer_norm": "normalisation",
-    "gamma_beta": "normalisation",
-    "softmax": "softmax",
-    "reduce": "reduction",
-    "memset": "memset",
-    **dict.fromkeys(("add", "cat", "copy", "dropout", "fill", "gelu", "masked", "mul"), "pointwise"),
-}
-UNTIMED = "memset"  # of a memset a profile shows the duration alone, not what the next kernel waits for
-
 BERT = Layer(1024, 16, 4096, 8, 128)
+GPT = Layer(1600, 25, 6400, 4, 1024, pre=True, causal=True)
+GPT3 = Layer(5120, 40, 20480, 1, 2048, pre=True, causal=True, training=False)
 LAYERS = {
     "bert_large_layer_b8_s128_fp16_fwdbwd": BERT,
     "bert_large_layer_b8_s512_fp16_fwdbwd": replace(BERT, seq=512),
     "bert_large_layer_b32_s128_fp16_fwdbwd": replace(BERT, batch=32),
     "bert_large_layer_b8_s128_fp16_fwd": replace(BERT, training=False),
     "bert_base_layer_b16_s128_fp16_fwdbwd": Layer(768, 12, 3072, 16, 128),
+    "bert_large_layer_b8_s512_fp16_fwdbwd_sdpa": replace(BERT, seq=512, fused=True),
+    "gpt2xl_layer_b4_s1024_fp16_fwdbwd_sdpa": replace(GPT, fused=True),
+    "gpt3_13b_layer_b1_s2048_fp16_fwd": GPT3,
+    "gpt3_13b_layer_b1_s2048_fp16_fwd_sdpa": replace(GPT3, fused=True),
 }
+RESNET = "resnet50_stages1to3_b32_fp32_fwd"
+
+
+def _resnet(memory: Memory) -> list[Kernel]:
+    """Return the kernels of the first three stages of a ResNet-50."""
+    resnet = ResNet(32, (3, 4, 6), bottleneck=True, classes=0)
+    return resnet_network(resnet, memory, convolutions_of(RESNET)).kernels
+
+
 WORKLOADS: dict[str, Callable[[Memory], list[Kernel]]] = {
-    name: partial(transformer_layer, layer) for name, layer in LAYERS.items()
+    **{name: partial(transformer_layer, layer) for name, layer in LAYERS.items()},
+    RESNET: _resnet,
 }
 
 
-def class_of(name: str) -> str:
-    """Return the class of a kernel; raise ConfigError for one that has none."""
-    for begin, found in CLASSES.items():
-        if name.startswith(begin):
-            return found
-    raise ConfigError(f"kernel {name} has no class")
+RECURRENT: dict[str, tuple[str, int, int, int]] = {
+    "gru_h512_b32_t25_fp32_fwdbwd": ("gru", 512, 32, 25),
+    "gru_h1536_b32_t50_fp32_fwdbwd": ("gru", 1536, 32, 50),
+    "lstm_h512_b16_t25_fp32_fwdbwd": ("lstm", 512, 16, 25),
+    "lstm_h2048_b128_t25_fp32_fwdbwd": ("lstm", 2048, 128, 25),
+    "vanilla_h2560_b64_t50_fp32_fwdbwd": ("vanilla", 2560, 64, 50),
+}
 
 
 def _cases(rows: Sequence[Row]) -> list[Case]:
@@ -59,9 +66,11 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     made = []
     for row in rows:
         name, part, time = row.text("workload"), row.text("part"), row.number("time_us")
-        if name not in WORKLOADS or part == UNTIMED:
+        known_part = name in WORKLOADS or (name in RECURRENT and part == SPAN)
+        if not known_part or part == UNTIMED:
             continue
-        clock, known = spans[name].number("sm_clock_mhz"), row.text("eager_us")
+        known = row.text("eager_us")
+        clock = f"{spans[name].number('sm_clock_mhz'):.0f}" if name in spans else ""
         made.append(
             Case(
                 case=f"{name}:{part}",
@@ -70,28 +79,31 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 key=name,
                 kind=part,
                 scheme="graph",
-                task=(name, f"{clock:.0f}"),
+                task=(name, clock),
                 part=part,
                 measured_us=time,
-                measured_cycles=time * clock if part == SPAN else math.nan,
+                measured_cycles=time * float(clock) if part == SPAN else math.nan,
                 flops=float(known) if known else math.nan,  # what the baseline model answers
-                quick=spans[name].number("time_us") < QUICK_US,
+                quick=name in spans and spans[name].number("time_us") < QUICK_US,
             )
         )
     return unique(made)
 
 
 def _sequence(config: Config, name: str, clock: str) -> Outcome:
-    """Simulate two replays at a clock in MHz; the second finds what the first left in L2."""
+    """Simulate two replays at a clock in MHz, if one was noted; the second finds what the first left in L2.
+
+    A recurrent module is one pass of cuDNN, of which some steps are simulated.
+    """
+    at = clocked(config, {CLOCK: clock}) if clock else config
+    if name in RECURRENT:
+        p = Recurrent(*RECURRENT[name], "fp32", "forward_backward", gemms_of(name))
+        return simulated(at, p, SPAN)
     kernels = captured(WORKLOADS[name](Memory()) * 2)
-    tables = tables_of(clocked(config, {CLOCK: clock}), Job(name, kernels), "graph")
-    ends = tables["kernels"]["complete_us"]
-    half = len(kernels) // 2
-    took = np.diff(ends)[half - 1 :]
-    times = {SPAN: float(ends[-1] - ends[half - 1])}
-    for kernel, time in zip(kernels[half:], took, strict=True):
-        group = class_of(kernel.name)
-        times[group] = times.get(group, 0.0) + float(time)
+    tables = tables_of(at, Job(name, kernels), "graph")
+    ran, half = tables["kernels"], len(kernels) // 2
+    begin = float(ran["complete_us"][half - 1])
+    times = class_times(kernels[half:], ran[half:], begin, [1] * half)
     return outcome_of(tables, times, f"{half} kernels")
 
 
@@ -109,6 +121,7 @@ SEQUENCES = Suite(
     cases=_cases,
     run=_sequence,
     baselines=_eager,
-    note="kernels and their choice are predicted from the layer alone; a class is measured by durations in a"
+    note="kernels and their choice are predicted from the layer alone, but for GEMMs of recurrent modules, of"
+    " which the profile names them and the span alone is a case; a class is measured by durations in a"
     " profile of unknown clock, simulated from one completion to the next; errors of spans are of SM cycles",
 )

@@ -21,7 +21,7 @@ word that all of them share.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -32,9 +32,9 @@ from pysim.workloads.library.memset import memset
 
 from .attention_flash import flash_forward
 from .attention_flash_backward import flash_backward
-from .attention_hopper import hopper_forward
+from .attention_hopper import More, hopper_forward
 from .attention_hopper_backward import hopper_backward
-from .attention_problem import Attention
+from .attention_problem import ITEM, Attention, Planes
 from .attention_rows import row_dots, strided_copy, to_16_bits
 from .attention_split import flash_split, grouped, split_count
 
@@ -52,24 +52,78 @@ class Launches(NamedTuple):
     outputs: tuple[Tensor, ...]
 
 
-def attention(
-    problem: Attention, memory: Memory, *, backend: Backend = "flash", backward: bool = False
-) -> Launches:
-    """Return what a call launches; the operands are new tensors of ``memory``.
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a call's operands and results are: Q, K and V, backward O and dO too; O, or dQ, dK and dV."""
 
-    Raises WorkloadError for an unknown backend and for problems that its kernels here do not take: cuDNN's of
-    one query, backward with other than whole tiles of 128.
+    operands: tuple[Planes, ...]
+    results: tuple[Planes, ...]
+
+    def check(self, p: Attention, *, backward: bool) -> None:
+        """Raise WorkloadError for another number of tensors, and for those that do not fit."""
+        if (len(self.operands), len(self.results)) != ((5, 3) if backward else (3, 1)):
+            raise WorkloadError(
+                f"attention: {len(self.operands)} operands, {len(self.results)} results: must be Q, K, V"
+                + (", O, dO and dQ, dK, dV" if backward else " and O")
+            )
+        for planes in (*self.operands, *self.results):
+            planes.check(planes.tensor.name, p.planes)
+            if (planes.d, planes.tensor.item) != (p.d, ITEM):
+                raise WorkloadError(
+                    f"attention: {planes.tensor.name}: heads of {planes.d} of {planes.tensor.item} B"
+                )
+
+
+def attention(
+    problem: Attention,
+    memory: Memory,
+    *,
+    backend: Backend = "flash",
+    backward: bool = False,
+    dropout: bool = False,
+    bias: Tensor | None = None,
+    places: Places | None = None,
+) -> Launches:
+    """Return what a call launches.
+
+    ``dropout``: of the softmax's results; ``bias``: of the scores, [batch * q, k], which all heads share.
+    ``places``: of operands and results; None: new tensors of ``memory``. Raises WorkloadError for an unknown
+    backend and for problems that its kernels here do not take: cuDNN's of one query, backward with other than
+    whole tiles of 128 and with a bias, FlashAttention-2's with dropout, a bias and places.
     """
     if backend not in get_args(Backend):
         raise WorkloadError(f"attention: backend {backend!r}: must be {' or '.join(get_args(Backend))}")
-    make = {
-        ("flash", False): _flash_forward,
-        ("flash", True): _flash_backward,
-        ("cudnn", False): _cudnn_forward,
-        ("cudnn", True): _cudnn_backward,
-    }[backend, backward]
-    kernels, outputs = make(problem, memory)
+    if backend == "flash":
+        if dropout or places or bias is not None:
+            raise WorkloadError(
+                "attention: FlashAttention-2 with dropout, bias or given operands: no template"
+            )
+        kernels, outputs = (_flash_backward if backward else _flash_forward)(problem, memory)
+    else:
+        at = places or _new(problem, memory, backward=backward)
+        at.check(problem, backward=backward)
+        if backward and bias is not None:
+            raise WorkloadError("attention: backward with a bias: no template")
+        if backward:
+            kernels, outputs = _cudnn_backward(problem, memory, at, dropout)
+        else:
+            kernels, outputs = _cudnn_forward(problem, memory, at, More(dropout, bias))
     return Launches(_in_order(kernels, memory), outputs)
+
+
+def _new(p: Attention, memory: Memory, *, backward: bool) -> Places:
+    """Return new tensors, planes one below the other."""
+
+    def of(name: str, *, keys: bool = False) -> Planes:
+        return p.stacked(p.rows(memory, name, keys=keys), keys=keys)
+
+    operands = of("Q"), of("K", keys=True), of("V", keys=True)
+    if not backward:
+        return Places(operands, (of("O"),))
+    return Places(
+        (*operands, of("O"), of("dO")),
+        (of("dQ"), of("dK", keys=True), of("dV", keys=True)),
+    )
 
 
 def _in_order(kernels: tuple[Kernel, ...], memory: Memory) -> tuple[Kernel, ...]:
@@ -105,22 +159,26 @@ def _flash_backward(p: Attention, memory: Memory) -> Launches:
     (q, k, v, do), o = _gradients(p, memory)
     copies = [strided_copy(tensor, memory) for tensor in (do, o)]
     do, o = (copied for _, copied in copies)
-    dots, sums, dq_sums = row_dots(p, "flash", do, o, memory)
+    dots, sums, dq_sums = row_dots(p, "flash", p.stacked(do), p.stacked(o), memory)
     loop, dkv = flash_backward(p, memory, (q, k, v, do), (p.scalars(memory, "LSE"), sums, dq_sums))
-    conversion, dq = to_16_bits(p, "flash", dq_sums, memory)
+    dq = p.rows(memory, "dQ")
+    conversion = to_16_bits(p, "flash", dq_sums, p.stacked(dq))
     return Launches((*(kernel for kernel, _ in copies), dots, loop, conversion), (dq, dkv))
 
 
-def _cudnn_forward(p: Attention, memory: Memory) -> Launches:
-    kernel, o, _ = hopper_forward(p, memory)
-    return Launches((memset(memory.tensor("counter", 1, 64, 4)), kernel), (o,))
-
-
-def _cudnn_backward(p: Attention, memory: Memory) -> Launches:
-    p.require_whole(128, "cuDNN's backward kernel")
-    operands, o = _gradients(p, memory)
-    dots, sums, dq_sums = row_dots(p, "cudnn", operands[3], o, memory)
-    loop, dk, dv = hopper_backward(p, memory, operands, (sums, dq_sums))
-    conversion, dq = to_16_bits(p, "cudnn", dq_sums, memory)
+def _cudnn_forward(p: Attention, memory: Memory, at: Places, more: More) -> Launches:
+    q, k, v = at.operands
+    kernel, _ = hopper_forward(p, memory, (q, k, v), at.results[0], more)
     reset = memset(memory.tensor("counter", 1, 64, 4))
-    return Launches((reset, dots, loop, conversion), (dq, dk, dv))
+    return Launches((reset, kernel), (at.results[0].tensor,))
+
+
+def _cudnn_backward(p: Attention, memory: Memory, at: Places, dropout: bool) -> Launches:
+    p.require_whole(128, "cuDNN's backward kernel")
+    q, k, v, o, do = at.operands
+    dq, dk, dv = at.results
+    dots, sums, dq_sums = row_dots(p, "cudnn", do, o, memory)
+    loop = hopper_backward(p, (q, k, v, do), (dk, dv), (sums, dq_sums), dropped=dropout)
+    conversion = to_16_bits(p, "cudnn", dq_sums, dq)
+    reset = memset(memory.tensor("counter", 1, 64, 4))
+    return Launches((reset, dots, loop, conversion), tuple(each.tensor for each in at.results))

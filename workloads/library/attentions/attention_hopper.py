@@ -9,8 +9,10 @@ public, so the order of its waits is the simplest that the algorithm allows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
 from pysim.program.pipelined_code import PipelinedCode, Ring
 from pysim.program.warp_program import Pattern
@@ -22,19 +24,21 @@ from .attention_persistent import (
     ROWS,
     SHUFFLE,
     Roles,
+    Touched,
     Turn,
     box,
     deal,
+    drop,
     multiply,
     persistent_program,
+    touched,
     turn_accesses,
 )
-from .attention_problem import Attention
+from .attention_problem import ITEM, Attention, Planes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pysim.program.job import Mode
     from pysim.program.warp_program import Op
 
 KEYS, STAGES, REGISTERS = 128, 3, 168
@@ -45,7 +49,7 @@ K_FULL, K_EMPTY, V_FULL, V_EMPTY = (
     Ring(2 * STAGES, STAGES, 1),
     Ring(3 * STAGES, STAGES, GROUPS),
 )
-HALF = ROWS // 2
+HALF, BIAS = ROWS // 2, 5
 SCORES = HALF * KEYS // 128  # of a thread
 # Cycles from a TB's start to its first load; until a consumer has its code; of a step and of a tile beside
 # what is counted (code that is not public, the next tile from the counter). Found with 20 rows of
@@ -54,11 +58,22 @@ SCORES = HALF * KEYS // 128  # of a thread
 BEGIN, COLD, STEP, STEP_FIRST, TILE, MASK = 700, 100, 250, 800, 2000, 600
 
 
+@dataclass(frozen=True, slots=True)
+class More:
+    """What a call does beside attention: ``dropped``: dropout; ``bias``: of scores, [batch * q, k] of 2 B."""
+
+    dropped: bool = False
+    bias: Tensor | None = None
+
+
+NOTHING = More()
+
+
 class _Writer:
     """Writes the code of the warps of a TB."""
 
-    def __init__(self, problem: Attention, tensors: Sequence[Tensor]) -> None:
-        self.p, self.tensors = problem, tensors
+    def __init__(self, problem: Attention, tensors: Sequence[Planes], more: More) -> None:
+        self.p, self.tensors, self.more = problem, tensors, more
 
     def begin(self) -> PipelinedCode:
         """Return code up to the barrier before the first load."""
@@ -76,37 +91,67 @@ class _Writer:
 
     def producer(self, turns: list[Turn]) -> tuple[Op, ...]:
         """Return the loads of all tiles."""
-        p, code = self.p, self.begin()
+        code = self.begin()
         only = code.turn_begin()
         q, k, v = self.tensors[:3]
         for turn in turns:
-            base = turn.plane * p.k
-            first, half = turn.plane * p.q + turn.x * ROWS, KEYS // 2
+            plane, half = turn.plane, KEYS // 2
             code.ring_wait(K_EMPTY, emptied=True)
-            code.bulk_load(K_FULL, box(0, p, first, ROWS, 0, q))
-            code.bulk_load(K_FULL, box(1, p, base, KEYS, 0, k))
+            code.bulk_load(K_FULL, box(0, q, plane, turn.x * ROWS, ROWS))
+            code.bulk_load(K_FULL, box(1, k, plane, 0, KEYS))
             code.ring_wait(V_EMPTY, emptied=True)
-            code.bulk_load(V_FULL, box(2, p, base, KEYS, 0, v))
+            code.bulk_load(V_FULL, box(2, v, plane, 0, KEYS))
             code.advance()
             if turn.steps > 1:
                 step = code.loop_begin()
                 code.ring_wait(K_EMPTY, emptied=True)
                 for part in (0, half):
-                    code.bulk_load(K_FULL, box(1, p, base + KEYS + part, half, KEYS, k))
+                    code.bulk_load(K_FULL, box(1, k, plane, KEYS + part, half, KEYS))
                 code.ring_wait(V_EMPTY, emptied=True)
-                code.bulk_load(V_FULL, box(2, p, base + KEYS, KEYS, KEYS, v))
+                code.bulk_load(V_FULL, box(2, v, plane, KEYS, KEYS, KEYS))
                 code.advance()
                 code.loop_end(step, turn.steps - 1)
         code.turn_end(only)
         code.exit()
         return tuple(code.ops)
 
-    def step(self, code: PipelinedCode, leads: bool, more: int, *, masked: bool, first: bool) -> None:
-        """Add a step of a consumer warp that takes ``more`` cycles than is counted."""
-        d = self.p.d
+    def biases(self, code: PipelinedCode, turn: Turn, group: int, *, first: bool) -> None:
+        """Add the loads of a step's bias: two neighbouring scores a lane, of eight rows at a time."""
+        bias = self.more.bias
+        if bias is None:
+            return
+        row = turn.plane // self.p.heads * self.p.q + turn.x * ROWS + group * HALF - (1 + group) * HALF
+        for down in range(0, HALF // 4, 8):
+            for right in range(0, KEYS, 8):
+                base = (row + down) * bias.pitch + (right + (0 if first else KEYS)) * bias.item
+                # warps of the groups are 4 to 11 of the TB, 16 rows each
+                code.load(
+                    1,
+                    Pattern(
+                        BIAS,
+                        4,
+                        base=base,
+                        warp=16 * bias.pitch,
+                        step=KEYS * bias.item,
+                        s0=4,
+                        s1=bias.pitch,
+                        minor=4,
+                    ),
+                    level=2 if first else 0,
+                )
+
+    def step(
+        self, code: PipelinedCode, turn: Turn, who: tuple[int, bool, int], *, masked: bool, first: bool
+    ) -> None:
+        """Add a step of a consumer warp; ``who``: its group, whether it leads, cycles beside the counted."""
+        d, (group, leads, more) = self.p.d, who
         code.ring_wait(K_FULL)
         multiply(code, KEYS, d // 16)
+        self.biases(code, turn, group, first=first)
         code.multiply_wait(0)
+        if self.more.bias is not None:
+            code.wait(1)
+            code.compute(fp32=SCORES, int=SCORES // 2, chain=4)
         if leads:
             code.ring_arrive(K_EMPTY)
         if masked:
@@ -116,6 +161,8 @@ class _Writer:
         code.compute(int=8, smem=4, smem_ops=4, chain=2 * SHUFFLE)
         code.compute(sfu=2, fp32=4, chain=20)
         code.compute(fp32=2 * SCORES, sfu=SCORES, int=SCORES // 2, chain=20)
+        if self.more.dropped:
+            drop(code, SCORES)
         code.delay(more)
         if not first:
             code.compute(fp32=HALF * d // 128, chain=4)
@@ -132,15 +179,15 @@ class _Writer:
         only = code.turn_begin()
         code.delay(COLD)
         for turn in turns:
-            more = STEP_FIRST if turn is turns[0] else STEP
-            self.step(code, leads, more, masked=p.causal and turn.steps == 1, first=True)
+            who = group, leads, STEP_FIRST if turn is turns[0] else STEP
+            self.step(code, turn, who, masked=p.causal and turn.steps == 1, first=True)
             loop = turn.steps - 1 - (1 if p.causal and turn.steps > 1 else 0)
             if loop:
                 step = code.loop_begin()
-                self.step(code, leads, more, masked=False, first=False)
+                self.step(code, turn, who, masked=False, first=False)
                 code.loop_end(step, loop)
             if p.causal and turn.steps > 1:
-                self.step(code, leads, more, masked=True, first=False)
+                self.step(code, turn, who, masked=True, first=False)
             self.results(code, turn, group, leads)
         code.turn_end(only)
         if leads:
@@ -152,7 +199,8 @@ class _Writer:
         """Add the stores of a group's O and LSE."""
         p = self.p
         sums = HALF * p.d // 128
-        first = turn.plane * p.q + turn.x * ROWS + group * HALF
+        row = turn.x * ROWS + group * HALF
+        first = turn.plane * p.q + row
         code.delay(TILE)
         code.compute(smem=4, smem_ops=4, sfu=4, fp32=sums + 4, int=sums // 2, chain=3 * SHUFFLE)
         if leads:
@@ -163,7 +211,7 @@ class _Writer:
         if leads:
             for half in range(2):
                 code.store(0, Pattern(4, 4, base=(first + half * WARP) * 4, s0=4), level=2)
-            code.bulk_store(box(3, p, first, HALF, 0, self.tensors[3]))
+            code.bulk_store(box(3, self.tensors[3], turn.plane, row, HALF))
 
 
 def forward_turns(problem: Attention) -> list[Turn]:
@@ -177,38 +225,47 @@ def forward_turns(problem: Attention) -> list[Turn]:
 
 
 def hopper_forward(
-    problem: Attention, memory: Memory, operands: tuple[Tensor, Tensor, Tensor] | None = None
-) -> tuple[Kernel, Tensor, Tensor]:
-    """Return the kernel, its O [planes * q, d], and the LSE of each query [planes * q, 1].
+    problem: Attention,
+    memory: Memory,
+    operands: tuple[Planes, Planes, Planes],
+    o: Planes,
+    more: More = NOTHING,
+) -> tuple[Kernel, Tensor]:
+    """Return the kernel, which writes ``o``, and the LSE of each query [planes * q, 1].
 
-    ``operands``: Q, K, V as :meth:`Attention.rows` makes them; None: new ones. Raises WorkloadError where
-    queries or keys are no whole tiles, and for kv heads that queries share.
+    ``operands``: Q, K, V. Raises WorkloadError where queries or keys are no whole tiles, for kv heads that
+    queries share, and for a bias with a causal mask.
     """
     p = problem
     p.require_whole(ROWS, "cuDNN's forward kernel")
-    if operands is None:
-        operands = p.rows(memory, "Q"), p.rows(memory, "K", keys=True), p.rows(memory, "V", keys=True)
+    bias = more.bias
+    if bias is not None and (p.causal or (bias.rows, bias.cols, bias.item) != (p.batch * p.q, p.k, ITEM)):
+        raise WorkloadError(f"attention: bias of {bias.rows} x {bias.cols} of {bias.item} B: no template")
     q, k, v = operands
-    o, lse = p.rows(memory, "O"), memory.tensor("LSE", p.planes * p.q, 1, 4)
-    tensors = (q, k, v, o, lse)
-    writer, dealt = _Writer(p, tensors), deal(forward_turns(p))
+    lse = memory.tensor("LSE", p.planes * p.q, 1, 4)
+    biases = (bias,) if bias is not None else ()
+    tensors = (*(each.tensor for each in (q, k, v, o)), lse, *biases)
+    writer, dealt = _Writer(p, (q, k, v, o), more), deal(forward_turns(p))
     roles = Roles(writer.producer, writer.consumer, writer.idle())
     program, tiles = persistent_program(
         "cudnn_fprop", dealt, roles, registers=REGISTERS, smem=SMEM[p.d], args=len(tensors)
     )
 
-    def touched(turn: Turn) -> list[tuple[Tensor, Mode, int, int]]:
-        first = turn.plane * p.q + turn.x * ROWS
-        keys = turn.plane * p.k
-        last = keys + turn.steps * KEYS
+    def rows_of(plane: int, first: int) -> tuple[int, int]:
+        row = plane // p.heads * p.q + first
+        return row, row + ROWS
+
+    def of(turn: Turn) -> list[Touched]:
+        plane, first = turn.plane, turn.x * ROWS
         return [
-            (q, "read", first, first + ROWS),
-            (k, "read", keys, last),
-            (v, "read", keys, last),
-            (o, "write", first, first + ROWS),
-            (lse, "write", first, first + ROWS),
+            touched(q, "read", plane, first, ROWS),
+            touched(k, "read", plane, 0, turn.steps * KEYS),
+            touched(v, "read", plane, 0, turn.steps * KEYS),
+            touched(o, "write", plane, first, ROWS),
+            (lse, "write", plane * p.q + first, plane * p.q + first + ROWS, 0, 1),
+            *((each, "read", *rows_of(plane, first), 0, p.k) for each in biases),
         ]
 
-    accesses = turn_accesses(dealt, touched)
+    accesses = turn_accesses(dealt, of)
     grid = (len(dealt), 1, 1)
-    return Kernel("cudnn_fprop", program, grid, tensors, accesses, tiles=tiles), o, lse
+    return Kernel("cudnn_fprop", program, grid, tensors, accesses, tiles=tiles), lse

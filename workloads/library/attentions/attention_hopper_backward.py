@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pysim.program.job import Kernel, Memory, Tensor
+from pysim.program.job import Kernel, Tensor
 from pysim.program.pipelined_code import PipelinedCode, Ring
 from pysim.program.warp_program import Pattern
 
@@ -24,19 +24,21 @@ from .attention_persistent import (
     GROUPS,
     ROWS,
     Roles,
+    Touched,
     Turn,
     box,
     deal,
+    drop,
     multiply,
     persistent_program,
+    touched,
     turn_accesses,
 )
-from .attention_problem import Attention
+from .attention_problem import Attention, Planes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from pysim.program.job import Mode
     from pysim.program.warp_program import Op
 
 QUERIES, STAGES, REGISTERS = 64, 2, 168
@@ -57,8 +59,8 @@ STEP, STEP_FIRST, COLD, TILE, MASK = 650, 1050, 2200, 3200, 600
 class _Writer:
     """Writes the code of the warps of a TB."""
 
-    def __init__(self, problem: Attention, tensors: Sequence[Tensor]) -> None:
-        self.p, self.tensors = problem, tensors
+    def __init__(self, problem: Attention, tensors: Mapping[int, Planes], dropped: bool) -> None:
+        self.p, self.tensors, self.dropped = problem, tensors, dropped
 
     def begin(self) -> PipelinedCode:
         """Return code up to the barrier before the first load."""
@@ -76,25 +78,25 @@ class _Writer:
 
     def producer(self, turns: list[Turn]) -> tuple[Op, ...]:
         """Return the loads of all tiles."""
-        p, code = self.p, self.begin()
-        q, k, v, do = self.tensors[:4]
+        code = self.begin()
+        q, k, v, do = (self.tensors[arg] for arg in range(4))
         only = code.turn_begin()
         for turn in turns:
-            base = turn.plane * p.q + turn.first * QUERIES
-            keys, third = turn.plane * p.k + turn.x * ROWS, QUERIES // 4
+            plane, base = turn.plane, turn.first * QUERIES
+            keys, third = turn.x * ROWS, QUERIES // 4
             code.ring_wait(Q_EMPTY, emptied=True)
-            code.bulk_load(Q_FULL, box(1, p, keys, ROWS, 0, k))
-            code.bulk_load(Q_FULL, box(2, p, keys, ROWS, 0, v))
-            code.bulk_load(Q_FULL, box(0, p, base, QUERIES, 0, q))
+            code.bulk_load(Q_FULL, box(1, k, plane, keys, ROWS))
+            code.bulk_load(Q_FULL, box(2, v, plane, keys, ROWS))
+            code.bulk_load(Q_FULL, box(0, q, plane, base, QUERIES))
             code.ring_wait(DO_EMPTY, emptied=True)
-            code.bulk_load(DO_FULL, box(3, p, base, QUERIES, 0, do))
+            code.bulk_load(DO_FULL, box(3, do, plane, base, QUERIES))
             code.advance()
             step = code.loop_begin()
             code.ring_wait(Q_EMPTY, emptied=True)
             for first, rows in ((0, 2 * third), (2 * third, third), (3 * third, third)):
-                code.bulk_load(Q_FULL, box(0, p, base + QUERIES + first, rows, QUERIES, q))
+                code.bulk_load(Q_FULL, box(0, q, plane, base + QUERIES + first, rows, QUERIES))
             code.ring_wait(DO_EMPTY, emptied=True)
-            code.bulk_load(DO_FULL, box(3, p, base + QUERIES, QUERIES, QUERIES, do))
+            code.bulk_load(DO_FULL, box(3, do, plane, base + QUERIES, QUERIES, QUERIES))
             code.advance()
             code.loop_end(step, turn.steps - 1)
         code.turn_end(only)
@@ -115,6 +117,8 @@ class _Writer:
             code.compute(int=MASK_INTS * SCORES, chain=4)
             code.delay(MASK)
         code.compute(fp32=SCORES, sfu=SCORES, int=SCORES // 2, chain=20)
+        if self.dropped:
+            drop(code, SCORES)
         code.delay(more)
         code.multiply_wait(0)
         code.compute(fp32=2 * SCORES, int=SCORES // 2, chain=4)
@@ -171,7 +175,7 @@ class _Writer:
         """Add the stores of a group's dK and dV."""
         p = self.p
         sums = HALF * p.d // 128
-        first = turn.plane * p.k + turn.x * ROWS + group * HALF
+        first = turn.x * ROWS + group * HALF
         code.delay(TILE)
         for tensor in (5, 6):
             if leads:
@@ -180,7 +184,7 @@ class _Writer:
             code.compute(fp32=sums, smem=sums // 2, smem_ops=-(-sums // 8), int=3 * sums // 4, chain=4)
             code.named_barrier(2 + group, 4)
             if leads:
-                code.bulk_store(box(tensor, p, first, HALF, 0, self.tensors[tensor]))
+                code.bulk_store(box(tensor, self.tensors[tensor], turn.plane, first, HALF))
 
 
 def backward_turns(problem: Attention) -> list[Turn]:
@@ -196,38 +200,40 @@ def backward_turns(problem: Attention) -> list[Turn]:
 
 def hopper_backward(
     problem: Attention,
-    memory: Memory,
-    operands: tuple[Tensor, Tensor, Tensor, Tensor],
+    operands: tuple[Planes, Planes, Planes, Planes],
+    results: tuple[Planes, Planes],
     sums: tuple[Tensor, Tensor],
-) -> tuple[Kernel, Tensor, Tensor]:
-    """Return the kernel, its dK and its dV, [planes * k, d] each.
+    *,
+    dropped: bool = False,
+) -> Kernel:
+    """Return the kernel, which writes dK and dV, the ``results``.
 
-    ``operands``: Q, K, V, dO; ``sums``: the rows' sums of dO O, and the fp32 dQ that it adds to. Raises
-    WorkloadError where queries or keys are no whole tiles, and for kv heads that queries share.
+    ``operands``: Q, K, V, dO; ``sums``: the rows' sums of dO O, and the fp32 dQ that it adds to; ``dropped``:
+    with dropout. Raises WorkloadError where queries or keys are no whole tiles, and for kv heads that queries
+    share.
     """
     p = problem
     p.require_whole(ROWS, "cuDNN's backward kernel")
     q, k, v, do = operands
     dots, dq = sums
-    dk, dv = p.rows(memory, "dK", keys=True), p.rows(memory, "dV", keys=True)
-    tensors = (q, k, v, do, dq, dk, dv, dots)
-    writer, dealt = _Writer(p, tensors), deal(backward_turns(p))
+    dk, dv = results
+    views = {0: q, 1: k, 2: v, 3: do, 5: dk, 6: dv}
+    tensors = (q.tensor, k.tensor, v.tensor, do.tensor, dq, dk.tensor, dv.tensor, dots)
+    writer, dealt = _Writer(p, views, dropped), deal(backward_turns(p))
     roles = Roles(writer.producer, writer.consumer, writer.idle())
     program, tiles = persistent_program(
         "cudnn_bprop", dealt, roles, registers=REGISTERS, smem=SMEM[p.d], args=len(tensors)
     )
 
-    def touched(turn: Turn) -> list[tuple[Tensor, Mode, int, int]]:
-        base = turn.plane * p.q
-        first, last = base + turn.first * QUERIES, base + p.q
-        keys = turn.plane * p.k + turn.x * ROWS
+    def of(turn: Turn) -> list[Touched]:
+        plane, base, first = turn.plane, turn.plane * p.q, turn.first * QUERIES
         return [
-            *((t, "read", first, last) for t in (q, do)),
-            *((t, "read", keys, keys + ROWS) for t in (k, v)),
-            (dots, "read", turn.plane, turn.plane + 1),
-            (dq, "update", first, last),
-            *((t, "write", keys, keys + ROWS) for t in (dk, dv)),
+            *(touched(t, "read", plane, first, p.q - first) for t in (q, do)),
+            *(touched(t, "read", plane, turn.x * ROWS, ROWS) for t in (k, v)),
+            (dots, "read", plane, plane + 1, 0, p.q),
+            (dq, "update", base + first, base + p.q, 0, p.d),
+            *(touched(t, "write", plane, turn.x * ROWS, ROWS) for t in (dk, dv)),
         ]
 
-    accesses = turn_accesses(dealt, touched)
-    return Kernel("cudnn_bprop", program, (len(dealt), 1, 1), tensors, accesses, tiles=tiles), dk, dv
+    accesses = turn_accesses(dealt, of)
+    return Kernel("cudnn_bprop", program, (len(dealt), 1, 1), tensors, accesses, tiles=tiles)

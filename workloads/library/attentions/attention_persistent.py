@@ -20,7 +20,7 @@ from pysim.program.tiles import Box, Tiles
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.library.gemms.hopper_gemm import multiply_cycles
 
-from .attention_problem import Attention
+from .attention_problem import Planes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,9 @@ ROWS = 128  # of a tile: 64 of each consumer group
 GROUPS, WARPS = 2, 12
 TILE_STEPS = 1.2  # what a tile costs besides its steps, in steps: 2,000 to 4,000 cycles, steps 1,900 to 2,700
 SHUFFLE = 23  # cycles
+# of a score with dropout: four of them take ten rounds of Philox, of two wide multiplications and two
+# exclusive ors of three operands each, then a comparison and a choice; by reason
+DROP_INTS = 12
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,17 +65,32 @@ def deal(tiles: Sequence[Turn], most: int = MOST_TBS) -> list[list[Turn]]:
     return dealt
 
 
-def box(arg: int, problem: Attention, first: int, rows: int, step: int, tensor: Tensor) -> Box:
-    """Return the box of ``rows`` rows from row ``first`` of a tensor on, ``step`` rows on in each step."""
-    pitch = tensor.cols * tensor.item
-    row, col = (first, 0, 0, 0, 0, 0, step), (0, 0, 0, 0, 0, 0, 0)
-    return Box(arg, rows, pitch, pitch, tensor.rows, pitch, row, col)
+def box(arg: int, planes: Planes, plane: int, first: int, rows: int, step: int = 0) -> Box:
+    """Return the box of ``rows`` rows from row ``first`` of a plane on, ``step`` rows on in each step."""
+    item, pitch = planes.tensor.item, planes.tensor.pitch
+    at, col = planes.place(plane, first)
+    row, byte = (at, 0, 0, 0, 0, 0, step), (col * item, 0, 0, 0, 0, 0, 0)
+    return Box(arg, rows, planes.d * item, pitch, planes.tensor.rows, pitch, row, byte)
+
+
+Touched = tuple["Tensor", "Mode", int, int, int, int]  # tensor, mode, rows and columns, half open
+
+
+def touched(planes: Planes, mode: Mode, plane: int, first: int, rows: int) -> Touched:
+    """Return the rows of a plane that a tile touches."""
+    row, col = planes.place(plane, first)
+    return planes.tensor, mode, row, row + rows, col, col + planes.d
 
 
 def multiply(code: PipelinedCode, n: int, count: int) -> None:
     """Add ``count`` asynchronous m64 x n multiplies of 16 of k."""
     one = multiply_cycles(n)
     code.multiply(cycles=count * one, count=count, latency=max(1, round(60 + n / 2 - one)))
+
+
+def drop(code: PipelinedCode, scores: int) -> None:
+    """Add the dropout of a thread's scores."""
+    code.compute(int=DROP_INTS * scores, fp32=scores, chain=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +119,25 @@ def persistent_program(
     return program, Tiles((len(rows), 1, 1), 1)
 
 
-def turn_accesses(
-    dealt: Sequence[list[Turn]], of: Callable[[Turn], Sequence[tuple[Tensor, Mode, int, int]]]
-) -> tuple[Access, ...]:
-    """Return the accesses of all turns; ``of`` gives tensor, mode, first and end row for a tile."""
+def turn_accesses(dealt: Sequence[list[Turn]], of: Callable[[Turn], Sequence[Touched]]) -> tuple[Access, ...]:
+    """Return the accesses of all turns; ``of`` gives what a tile touches."""
     most = max(len(turns) for turns in dealt)
     made: list[Access] = []
     for number in range(most):
         held = [of(turns[number]) if number < len(turns) else () for turns in dealt]
         some = next(each for each in held if each)
         for at, (tensor, mode, *_) in enumerate(some):
-            edges = [(each[at][2], each[at][3]) if each else (0, 0) for each in held]
-            made.append(Access(tensor, mode, _Rows(np.array(edges, np.int64), tensor.cols)))
+            edges = [each[at][2:] if each else (0, 0, 0, 0) for each in held]
+            made.append(Access(tensor, mode, _Edges(np.array(edges, np.int64))))
     return tuple(made)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Regions: whole rows of each TB."""
+class _Edges:
+    """Regions: what each TB touches."""
 
     edges: Ints
-    cols: int
 
     def __call__(self, tbs: Ints) -> Ints:
-        """Return the rows of ``tbs``."""
-        edges = self.edges[np.asarray(tbs, np.int64)]
-        zero = np.zeros(len(edges), np.int64)
-        ends = np.where(edges[:, 1] > edges[:, 0], self.cols, 0)
-        return np.stack([edges[:, 0], edges[:, 1], zero, ends], 1)
+        """Return the regions of ``tbs``."""
+        return self.edges[np.asarray(tbs, np.int64)]

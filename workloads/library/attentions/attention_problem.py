@@ -78,6 +78,10 @@ class Attention:
                 f"attention: {name} of {self.heads} heads on {self.kv_heads}: known for one query alone"
             )
 
+    def stacked(self, tensor: Tensor, *, keys: bool = False) -> Planes:
+        """Return where the rows of the queries (or ``keys``) of each plane are if planes are stacked."""
+        return Planes(tensor, self.k if keys else self.q, 1, self.d)
+
     def rows(self, memory: Memory, name: str, *, keys: bool = False, item: int = ITEM) -> Tensor:
         """Return a new tensor of all planes, one below the other: [planes * q or k, d]."""
         planes, length = (self.batch * self.kv_heads, self.k) if keys else (self.planes, self.q)
@@ -86,6 +90,54 @@ class Attention:
     def scalars(self, memory: Memory, name: str) -> Tensor:
         """Return a new fp32 tensor with a value for each query: [planes, q]."""
         return memory.tensor(name, self.planes, self.q, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Planes:
+    """Where the rows of each plane are in a tensor: stacked, or heads side by side.
+
+    A plane has ``length`` rows of ``d`` elements. ``heads`` planes are side by side from column ``col0`` on,
+    as in [batch * length, heads * d] or a part of a wider tensor; 1: planes are one below the other.
+    """
+
+    tensor: Tensor
+    length: int
+    heads: int
+    d: int
+    col0: int = 0
+
+    def check(self, name: str, planes: int) -> None:
+        """Raise WorkloadError where the tensor does not hold so many planes."""
+        t, rows = self.tensor, planes // self.heads * self.length
+        if planes % self.heads or t.rows != rows or not 0 <= self.col0 <= t.cols - self.heads * self.d:
+            raise WorkloadError(
+                f"attention: {name} is {t.rows} x {t.cols}: must have {rows} rows, and {self.heads} heads of"
+                f" {self.d} from column {self.col0} on"
+            )
+
+    def place(self, plane: int, row: int) -> tuple[int, int]:
+        """Return row and column of the tensor."""
+        return plane // self.heads * self.length + row, self.col0 + plane % self.heads * self.d
+
+    def access(
+        self, mode: Mode, plane: Callable[[Ints], Ints], begin: Callable[[Ints], Ints], many: int
+    ) -> Access:
+        """Return the access of ``many`` rows of a plane from ``begin(tb)`` on."""
+
+        def regions(tbs: Ints) -> Ints:
+            tbs = np.asarray(tbs, np.int64)
+            at = plane(tbs)
+            row, col = at // self.heads * self.length + begin(tbs), self.col0 + at % self.heads * self.d
+            return np.stack([row, row + many, col, col + self.d], 1)
+
+        return Access(self.tensor, mode, regions)
+
+    def strides(self, heads: int) -> tuple[int, int, int, int]:
+        """Return bytes: of a row, of a batch of ``heads``, of a head, and before the first."""
+        item, pitch = self.tensor.item, self.tensor.pitch
+        if self.heads == 1:
+            return pitch, heads * self.length * pitch, self.length * pitch, self.col0 * item
+        return pitch, self.length * pitch, self.d * item, self.col0 * item
 
 
 def row_access(

@@ -7,7 +7,7 @@ stores; rows of a TB and threads are those of the launches in the sweep.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 
-from .attention_problem import ITEM, Attention, row_access
+from .attention_problem import ITEM, Attention, Planes, row_access
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,37 +60,46 @@ CONVERSIONS = {
 }
 
 
-def _load_rows(
-    code: Code, p: Attention, shape: RowShape, arg: int, item: int, slot: int, width: int = 16
-) -> None:
-    for patterns in _row_ops(p, shape, arg, item, width):
+def _load_rows(code: Code, shape: RowShape, rows: _Rows, slot: int, width: int = 16) -> None:
+    for patterns in _row_ops(shape, rows, width):
         code.compute(int=INTS_ACCESS, chain=0)
         code.load(slot, *patterns, level=2)
 
 
-def _store_rows(code: Code, p: Attention, shape: RowShape, arg: int, item: int) -> None:
-    for patterns in _row_ops(p, shape, arg, item):
+def _store_rows(code: Code, shape: RowShape, rows: _Rows) -> None:
+    for patterns in _row_ops(shape, rows):
         code.compute(int=INTS_ACCESS, chain=0)
         code.store(4, *patterns, level=2)
 
 
-def _row_ops(
-    p: Attention, shape: RowShape, arg: int, item: int, width: int = 16
-) -> list[tuple[Pattern, ...]]:
-    pitch = p.d * item
-    plane = p.q * pitch
-    tile = Tile(arg, pitch, item, shape.rows, p.d, bx=shape.rows * pitch, by=p.heads * plane, bz=plane)
-    return tile_ops(tile, shape.threads // WARP, width, (shape.rows, p.d))
+def _row_ops(shape: RowShape, rows: _Rows, width: int = 16) -> list[tuple[Pattern, ...]]:
+    pitch, batch, head, base = rows.strides
+    tile = Tile(rows.arg, pitch, rows.item, shape.rows, rows.d, bx=shape.rows * pitch, by=batch, bz=head)
+    return tile_ops(tile, shape.threads // WARP, width, (shape.rows, rows.d), base)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of an argument: bytes of an element, elements of a row, and strides (``Planes.strides``)."""
+
+    arg: int
+    item: int
+    d: int
+    strides: tuple[int, int, int, int]
+
+
+def _rows(arg: int, planes: Planes, heads: int) -> _Rows:
+    return _Rows(arg, planes.tensor.item, planes.d, planes.strides(heads))
 
 
 @lru_cache(maxsize=64)
-def _dots(p: Attention, shape: RowShape, cold: int) -> Program:
+def _dots(p: Attention, shape: RowShape, rows: tuple[_Rows, _Rows, _Rows], cold: int) -> Program:
     code, warps = Code(), shape.threads // WARP
     each = shape.rows * p.d // shape.threads
     code.compute(int=INTS_BEGIN, control=4, chain=20)
     code.delay(cold)
-    for arg in (0, 1):
-        _load_rows(code, p, shape, arg, ITEM, 0)
+    for read in rows[:2]:
+        _load_rows(code, shape, read, 0)
     code.wait(0)
     code.compute(fp32=DOT_FP32 * each, chain=8)
     reductions = max(1, each // 8)  # of 8 B x 16 a row: three or four shuffles each
@@ -98,25 +107,25 @@ def _dots(p: Attention, shape: RowShape, cold: int) -> Program:
     tile = Tile(2, p.q * 4, 4, 1, shape.rows, bx=shape.rows * 4, by=p.heads * p.q * 4, bz=p.q * 4)
     for patterns in tile_ops(tile, warps, 4, (1, shape.rows)):
         code.store(4, *patterns, level=2)
-    _store_rows(code, p, shape, 3, 4)
+    _store_rows(code, shape, rows[2])
     code.exit()
     return Program("attention_dots", (tuple(code.ops),), warps, 40, 0, 4)
 
 
 @lru_cache(maxsize=64)
-def _conversion(p: Attention, shape: RowShape, smem: int, cold: int) -> Program:
+def _conversion(shape: RowShape, rows: tuple[_Rows, _Rows], smem: int, cold: int) -> Program:
     code, warps = Code(), shape.threads // WARP
-    each = shape.rows * p.d // shape.threads
+    each = shape.rows * rows[0].d // shape.threads
     code.compute(int=INTS_BEGIN, control=4, chain=20)
     code.delay(cold)
-    _load_rows(code, p, shape, 0, 4, 0, 4)  # as the sums were added: a lane, a value
+    _load_rows(code, shape, rows[0], 0, 4)  # as the sums were added: a lane, a value
     code.wait(0)
     code.compute(fp32=CONVERT * each, int=each // 2, chain=8)
     if smem:
         code.compute(smem=each // 2, smem_ops=each // 2, chain=4)
         code.barrier()
         code.compute(smem=each // 2, smem_ops=-(-each // 8), chain=SHUFFLE)
-    _store_rows(code, p, shape, 1, ITEM)
+    _store_rows(code, shape, rows[1])
     code.exit()
     return Program("attention_convert", (tuple(code.ops),), warps, 48, smem, 2)
 
@@ -127,57 +136,55 @@ def _grid(p: Attention, shape: RowShape, name: str) -> tuple[int, int, int]:
     return p.q // shape.rows, p.batch, p.heads
 
 
-def _rows_of(p: Attention, shape: RowShape, tbs: Ints) -> Ints:
-    """Return the first row of each TB."""
+def _plane_of(p: Attention, shape: RowShape, tbs: Ints) -> Ints:
+    """Return the plane of each TB."""
     across = p.q // shape.rows
-    plane = tbs // across % p.batch * p.heads + tbs // (across * p.batch)
-    return plane * p.q + tbs % across * shape.rows
+    return tbs // across % p.batch * p.heads + tbs // (across * p.batch)
+
+
+def _row_of(p: Attention, shape: RowShape, tbs: Ints) -> Ints:
+    """Return the first row of each TB in its plane."""
+    return tbs % (p.q // shape.rows) * shape.rows
 
 
 def row_dots(
-    p: Attention, library: str, do: Tensor, o: Tensor, memory: Memory
+    p: Attention, library: str, do: Planes, o: Planes, memory: Memory
 ) -> tuple[Kernel, Tensor, Tensor]:
     """Return the kernel that sums dO O by row and clears the fp32 dQ, the sums [planes, q], and dQ."""
     shape = DOTS[library, p.d]
     sums, dq = p.scalars(memory, "dO O"), p.rows(memory, "dQ sums", item=4)
     grid = _grid(p, shape, "attention_dots")
 
-    def first(tbs: Ints) -> Ints:
-        return _rows_of(p, shape, tbs)
-
-    def last(tbs: Ints) -> Ints:
-        return _rows_of(p, shape, tbs) + shape.rows
-
     def of_sums(tbs: Ints) -> Ints:
-        row = first(np.asarray(tbs, np.int64))
-        return np.stack([row // p.q, row // p.q + 1, row % p.q, row % p.q + shape.rows], 1)
+        plane, row = (place(p, shape, np.asarray(tbs, np.int64)) for place in (_plane_of, _row_of))
+        return np.stack([plane, plane + 1, row, row + shape.rows], 1)
 
+    plane, first = partial(_plane_of, p, shape), partial(_row_of, p, shape)
     accesses = (
-        row_access(do, "read", first, last),
-        row_access(o, "read", first, last),
+        do.access("read", plane, first, shape.rows),
+        o.access("read", plane, first, shape.rows),
         Access(sums, "write", of_sums),
-        row_access(dq, "write", first, last),
+        p.stacked(dq).access("write", plane, first, shape.rows),
     )
-    program = _dots(p, shape, COLD[library][0])
-    return Kernel("attention_dots", program, grid, (do, o, sums, dq), accesses), sums, dq
+    rows = _rows(0, do, p.heads), _rows(1, o, p.heads), _rows(3, p.stacked(dq), p.heads)
+    program = _dots(p, shape, rows, COLD[library][0])
+    return Kernel("attention_dots", program, grid, (do.tensor, o.tensor, sums, dq), accesses), sums, dq
 
 
-def to_16_bits(p: Attention, library: str, sums: Tensor, memory: Memory) -> tuple[Kernel, Tensor]:
-    """Return the kernel that converts the fp32 dQ, and dQ."""
+def to_16_bits(p: Attention, library: str, sums: Tensor, dq: Planes) -> Kernel:
+    """Return the kernel that converts the fp32 dQ to ``dq``."""
     shape = CONVERSIONS[library, p.d]
-    dq = p.rows(memory, "dQ")
     smem = shape.rows * p.d * ITEM if library == "flash" else 0
 
-    def first(tbs: Ints) -> Ints:
-        return _rows_of(p, shape, tbs)
-
-    def last(tbs: Ints) -> Ints:
-        return _rows_of(p, shape, tbs) + shape.rows
-
-    accesses = (row_access(sums, "read", first, last), row_access(dq, "write", first, last))
+    plane, first = partial(_plane_of, p, shape), partial(_row_of, p, shape)
+    accesses = (
+        p.stacked(sums).access("read", plane, first, shape.rows),
+        dq.access("write", plane, first, shape.rows),
+    )
     grid = _grid(p, shape, "attention_convert")
-    program = _conversion(p, shape, smem, COLD[library][1])
-    return Kernel("attention_convert", program, grid, (sums, dq), accesses), dq
+    rows = _rows(0, p.stacked(sums), p.heads), _rows(1, dq, p.heads)
+    program = _conversion(shape, rows, smem, COLD[library][1])
+    return Kernel("attention_convert", program, grid, (sums, dq.tensor), accesses)
 
 
 @lru_cache(maxsize=4)

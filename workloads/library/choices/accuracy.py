@@ -193,6 +193,14 @@ def figures(answers: Answers, dtype: str) -> dict[str, float]:
     return {"rows": len(scores), **shares}
 
 
+def alternatives() -> dict[Problem, list[dict[str, str]]]:
+    """Return the timed candidates of each GEMM that has some; ``rank`` -1: the library's own."""
+    found: dict[Problem, list[dict[str, str]]] = {}
+    for entry in _table("h200_gemm_alternatives.csv"):
+        found.setdefault(_problem(entry), []).append(entry)
+    return found
+
+
 def slowdown(rows: Sequence[Measured]) -> dict[str, tuple[int, int, int, float]]:
     """Return what other tiles than the library's cost in time, each row chosen without its fold.
 
@@ -210,12 +218,16 @@ def slowdown(rows: Sequence[Measured]) -> dict[str, tuple[int, int, int, float]]
     fitted = [without(fold) for fold in range(FOLDS)]
     times: dict[Problem, dict[tuple[str, int, int], float]] = {}
     taken: dict[Problem, tuple[str, int, int]] = {}
-    for entry in _table("h200_gemm_alternatives.csv"):
-        problem, tile = _problem(entry), (entry["family"], int(entry["tile_m"]), int(entry["tile_n"]))
-        mine, time = times.setdefault(problem, {}), float(entry["time_us"])
-        mine[tile] = min(time, mine.get(tile, time))
-        if entry["rank"] == "-1":
-            taken[problem] = tile
+    for problem, entries in alternatives().items():
+        mine = times.setdefault(problem, {})
+        for entry in entries:
+            tile, time = (
+                (entry["family"], int(entry["tile_m"]), int(entry["tile_n"])),
+                float(entry["time_us"]),
+            )
+            mine[tile] = min(time, mine.get(tile, time))
+            if entry["rank"] == "-1":
+                taken[problem] = tile
     found: dict[str, tuple[int, int, int, float]] = {}
     for dtype in DTYPES:
         shapes = [problem for problem in taken if problem.dtype == dtype]

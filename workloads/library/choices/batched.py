@@ -23,6 +23,11 @@ from .nvjet_kernels import Nvjet
 
 TABLE = "h200_gemm_batched.csv"
 WEIGHTS = (2.0, 2.0, 0.5, 1.0)  # of m, n, k and batch
+PLAIN = 64, 64, 8
+PLAIN_NAME = (
+    "sm80_xmma_gemm_f32f32_f32f32_f32_{layout}_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4"
+    "_execute_kernel__5x_cublas"
+)
 NUMBERS = ("m", "n", "k", "batch", "tile_m", "tile_n", "stages", "cluster_m", "cluster_n", "shared_memory_B")
 
 
@@ -72,11 +77,23 @@ def nearest(problem: Problem) -> Measured:
     return min(same, key=distance)
 
 
+def _plain(problem: Problem) -> GemmChoice:
+    """Return the FFMA kernel of a batch of fp32 products: seen in one network alone."""
+    m, n, _ = PLAIN
+    layout = (problem.trans_a + problem.trans_b).lower()
+    name = PLAIN_NAME.format(layout=layout)
+    grid = -(-problem.n // n), -(-problem.m // m), problem.batch
+    reason = "as PyTorch's attention in fp32 got it: 96 products of 128 x 128 x 64 and 64 x 128 x 128, NN"
+    return GemmChoice(name, "sm80_xmma_gemm", PLAIN, 3, grid=grid, reasons=(reason,))
+
+
 def choose(problem: Problem) -> GemmChoice:
     """Return the kernel of a batched problem; raise WorkloadError for what was not measured.
 
-    That are types but fp16 and bf16, and rows that do not begin at multiples of 16 B.
+    That are types but fp16, bf16 and fp32, and rows that do not begin at multiples of 16 B.
     """
+    if problem.dtype == "fp32" and problem.alignment() == 4:
+        return _plain(problem)
     if problem.item != 2 or problem.alignment() < 8:
         raise WorkloadError(
             f"batched GEMM of {problem.m} x {problem.n} x {problem.k}, {problem.dtype}: fp16 and bf16 with"

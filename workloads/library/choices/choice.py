@@ -78,7 +78,8 @@ class GemmChoice:
     split_k : int
         Parts of K; 0: TBs take runs of k-steps across tiles (stream-K).
     reduction : str
-        Who adds the parts: ``""`` nobody, ``kernel`` a second kernel, ``serial`` the TBs one after another.
+        Who adds the parts: ``""`` nobody, ``kernel`` a second kernel, ``serial`` the TBs one after another,
+        ``update`` the TBs in any order.
     order : str
         ``h`` or ``v``: clusters walk C along n or m first; empty: not known.
     cooperative : str
@@ -110,11 +111,12 @@ class GemmChoice:
     @property
     def unit(self) -> str:
         """What computes: ``wgmma``, ``mma`` or ``ffma`` with tiles of C, else ``vector``."""
-        if self.family.startswith(("gem", "dot", "sgemm")):
+        if self.family.startswith(("gem", "dot", "sgemm_largek")):
             return "vector"
         if self.family.startswith(("nvjet", "sm90")):
             return "wgmma"
-        return "ffma" if "simt" in self.family or "_ffma_" in self.name else "mma"
+        ffma = "simt" in self.family or "_ffma_" in self.name or self.family.startswith("sgemm_")
+        return "ffma" if ffma else "mma"
 
     @property
     def tbs(self) -> int:

@@ -1,4 +1,4 @@
-"""Which kernel cuBLAS 13.1 launches for a GEMM on an H200."""
+"""Which kernel cuBLAS launches for a GEMM: on an H200 as version 13.1 was seen to, else by analytic cost."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 
 from pysim.errors import WorkloadError
 
-from . import batched, nvjet, odd, small, tiled
+from . import batched, by_cost, nvjet, odd, small, tiled
 from .choice import GemmChoice, Problem, checked
 
-DEVICES = ("h200",)
+MEASURED = "h200"  # where choices were recorded
+ALIKE = "h100"  # has the same SMs, and takes the same kernels in h100-networks
+HOPPER = (MEASURED, ALIKE)
+DEVICES = (*HOPPER, *by_cost.DEVICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ def choose_gemm(
     batch : int
         Products of as many A and B, which lie one behind another.
     device : str
-        ``h200``: choices of other devices were not measured.
+        ``h200``, where choices were recorded, ``h100``, which is taken to choose alike, or one of Volta or
+        Ampere (``by_cost``).
 
     Raises
     ------
@@ -55,12 +59,13 @@ def choose_gemm(
         For sizes, transposes, types and devices that are not known.
     """
     if device not in DEVICES:
-        raise WorkloadError(f"library GEMM: device {device}: choices were measured on {', '.join(DEVICES)}")
-    return chosen(checked(m, n, k, trans_a, trans_b, dtype, batch))
+        raise WorkloadError(f"library GEMM: device {device}: there are choices for {', '.join(DEVICES)}")
+    problem = checked(m, n, k, trans_a, trans_b, dtype, batch)
+    return chosen(problem) if device in HOPPER else by_cost.choose(problem, device)
 
 
 def chosen(problem: Problem) -> GemmChoice:
-    """Return the kernel of a problem whose sizes were checked."""
+    """Return the kernel of a problem on an H200, whose sizes were checked."""
     if problem.batch > 1:
         return batched.choose(problem)
     return small.choose(problem) or tiled_choice(problem)

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 from .choice import GemmChoice
 
-_ADDS = {"kernel": ", added by a second kernel", "serial": ", added by one TB after another"}
+_ADDS = {
+    "kernel": ", added by a second kernel",
+    "serial": ", added by one TB after another",
+    "update": ", added to C by each TB",
+}
 
 
 def _times(sizes: tuple[int, ...]) -> str:

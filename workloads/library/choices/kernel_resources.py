@@ -30,7 +30,20 @@ xmma_f32 64x256x8_3:255:33280 64x32x8_3:121:9600 64x64x8_3:128:13056
 xmma_tf32 32x32x64_3:80:49152
 """
 HOPPER = 168, 0
-VECTOR = 128, 1024  # kernels for vectors and few columns: as most have
+# kernels for vectors and few columns, by the beginning of their names: registers a thread, bytes a TB
+OTHER = 128, 1024  # of names that say no more, an estimate
+VECTOR = {
+    "gemmSN_TN_kernel<float, 128, 16, 2, 4, 2": (75, 3072),
+    "gemmSN_TN_kernel<float, 128, 16, 2, 4, 4": (96, 6144),
+    "gemmSN_TN_kernel<float, 128, 16, 2, 4, 8": (96, 13824),
+    "gemmSN_NN_kernel<float, 256, 4, 2, 8, 2": (56, 6144),
+    "gemmSN_NN_kernel<float, 256, 4, 2, 8, 4": (64, 12288),
+    "sgemm_largek_lds64": (40, 4868),
+    "gemv2T": (65, 2560),
+    "gemvNSP": (32, 3072),
+    "dot": (28, 512),
+    "gemvx": (128, 0),  # 160 where a TB has 256 threads or fewer
+}
 _XMMA = re.compile(r"sm80_xmma_gemm_f32f32_(tf32|f32)f32_f32_.._n_tilesize(\w+?)_stage(\d)")
 _CUTLASS = re.compile(
     r"cutlass_(75|80)_(simt|wmma|tensorop)\w*?_(?:b?f16_)?s?(?:sgemm|\d*gemm)(?:_b?f16)?_(\d+x\d+(?:_\d+x\d+)?)_"
@@ -49,7 +62,7 @@ def resources(name: str, item: int) -> tuple[int, int]:
     elif found := _CUTLASS.match(name):
         family, tile = f"{found[1]}_{found[2]}_{'half' if item == 2 else 'single'}", found[3]
     else:
-        return VECTOR
+        return next((known for start, known in VECTOR.items() if name.startswith(start)), OTHER)
     for line in TABLE.split("\n"):
         if line.startswith(f"{family} "):
             for entry in line.split(" ")[1:]:

@@ -13,7 +13,7 @@ results follows from the shared memory that the library's kernels ask for beside
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from pysim.program.warp_program import Op
 
 Split = Literal["none", "m", "n"]
+Within = tuple[tuple[int, int], tuple[int, int]]
 Terms = tuple[int, int, int, int, int, int, int]
 Span: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64]]"
+NOT_WITHIN: Within = ((0, 0), (0, 0))
 STEP = 128  # bytes of k that a k-step takes of each row
 STAGES = 16  # at most
 STATIC_TURNS = 2  # tiles that a TB takes without a counter, at most
@@ -57,6 +59,8 @@ class HopperGemm:
     ``trans_b``: B is contiguous in n, else in k. ``clipped``: copies end with operands that are smaller than
     a tile, else they ask for rows outside, too. ``pitches``: bytes from one row of A and of B in memory to
     the next; 0: its length. Rows that begin closer overlap, as what the pixels of a convolution read does.
+    ``within``: of A and B the columns of the wider tensor in whose rows their products are side by side, and
+    the first column (0, 0: they are one below the other).
     """
 
     m: int
@@ -79,6 +83,7 @@ class HopperGemm:
     trans_b: bool = False
     clipped: bool = False
     pitches: tuple[int, int] = (0, 0)
+    within: Within = NOT_WITHIN
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -157,11 +162,23 @@ def _operand(gemm: HopperGemm, arg: int, rows: int, shared_by: int, along_k: boo
     if along_k:
         wide = gemm.k * gemm.item
         row, col = {1 + arg: tile, 5 - arg: part}, {3: steps * STEP, 6: STEP}
-        return Box(arg, part, STEP, gemm.pitches[arg] or wide, rows, wide, _terms(row), _terms(col), plane)
+        pitch = gemm.pitches[arg] or wide
+        box = Box(arg, part, STEP, pitch, rows, wide, _terms(row), _terms(col), plane)
+        return _beside(gemm, box, wide)
     wide, deep = rows * gemm.item, STEP // gemm.item
     pitch = gemm.pitches[arg] or wide
     row, col = {3: steps * deep, 6: deep}, {1 + arg: tile * gemm.item, 5 - arg: part * gemm.item}
-    return Box(arg, deep, part * gemm.item, pitch, gemm.k, wide, _terms(row), _terms(col), plane)
+    box = Box(arg, deep, part * gemm.item, pitch, gemm.k, wide, _terms(row), _terms(col), plane)
+    return _beside(gemm, box, wide)
+
+
+def _beside(gemm: HopperGemm, box: Box, wide: int) -> Box:
+    """Return the box where planes are side by side in a wider tensor, ``wide`` bytes each."""
+    cols, first = (size * gemm.item for size in gemm.within[box.arg])
+    if not cols:
+        return box
+    one, x, y, _, m, n, step = box.col
+    return replace(box, pitch=cols, all_bytes=cols, col=(first + one, x, y, wide, m, n, step), plane=0)
 
 
 def _boxes(gemm: HopperGemm) -> tuple[Box, Box, Box]:
@@ -318,7 +335,13 @@ def check_operands(gemm: HopperGemm, memory: Memory, given: Sequence[Tensor] | N
         high, wide = (rows, gemm.k) if own else (gemm.k, rows)
         if pitch := gemm.pitches[arg]:
             high, wide = 1, (high - 1) * pitch // gemm.item + wide
-        wanted.append((name, gemm.batch * high, wide, gemm.item))
+        cols, first = gemm.within[arg]
+        if cols and (first < 0 or first + gemm.batch * wide > cols or wide * gemm.item % STEP):
+            raise WorkloadError(
+                f"Hopper GEMM: {gemm.batch} x {wide} columns of {name} from {first} on in {cols}: must be"
+                f" inside, and multiples of {STEP} B"
+            )
+        wanted.append((name, high, cols, gemm.item) if cols else (name, gemm.batch * high, wide, gemm.item))
     if gemm.epilogue != "none":
         wanted.append(("bias", 1, gemm.m, gemm.item))
     return checked_operands(given, wanted, memory)
@@ -367,5 +390,10 @@ def _region(gemm: HopperGemm, turn: int, what: str, tbs: NDArray[np.int64]) -> N
         last = rows[1] - 1
         cols = rows[0] * pitch + cols[0], last * pitch + cols[1]
         rows, high = (none, none + 1), 1
+    wide_cols, first_col = (0, 0) if what not in "ab" else gemm.within[what == "b"]
+    if wide_cols:
+        own = (gemm.trans_a, not gemm.trans_b)[what == "b"]
+        at = first_col + plane * (gemm.k if own else (gemm.m, gemm.n)[what == "b"])
+        cols, plane = (cols[0] + at, cols[1] + at), none
     sides = rows[0] + plane * high, rows[1] + plane * high, *cols
     return np.stack([np.where(there, side, 0) for side in sides], 1)

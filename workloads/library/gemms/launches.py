@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import GemmChoice, Problem, checked
-from pysim.workloads.library.choices.chooser import chosen
+from pysim.workloads.library.choices.chooser import DEVICES, HOPPER, MEASURED, chosen
 from pysim.workloads.library.choices.kernel_resources import resources
 from pysim.workloads.library.memset import memset
 
+from .gemm_by_cost import gemm_by_cost
 from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_epilogue import Epilogue
+from .hopper_gemm import NOT_WITHIN, Within
 from .nvjet_gemm import nvjet_gemm
 from .operands import after_reset
 from .staged_gemm import StagedGemm, staged_gemm
@@ -66,6 +68,8 @@ def gemm(
     batch: int = 1,
     epilogue: Epilogue = "none",
     operands: Sequence[Tensor] | None = None,
+    within: Within = NOT_WITHIN,
+    device: str = MEASURED,
 ) -> Launches:
     """Return the kernels that cuBLAS launches for C[m, n] = op(A) op(B), as ``choose_gemm`` predicts, and C.
 
@@ -86,6 +90,11 @@ def gemm(
     operands : sequence of Tensor, optional
         A as m x k (``T``) or k x m (``N``), B as n x k (``N``) or k x n (``T``): rows are contiguous; and a
         bias, 1 x m.
+    within : pair of pairs of int
+        Of A and B, where products are side by side in the rows of a wider operand: its columns and the
+        first of them; 0, 0: products are one below the other.
+    device : str
+        As ``choose_gemm`` takes it; Volta and Ampere have neither epilogues nor ``within``.
 
     Raises
     ------
@@ -95,7 +104,13 @@ def gemm(
     problem = checked(m, n, k, trans_a, trans_b, dtype, batch)
     if epilogue not in get_args(Epilogue):
         raise WorkloadError(f"library GEMM: epilogue {epilogue!r}: must be {', '.join(get_args(Epilogue))}")
-    return launches_of(predicted(chosen(problem), problem), problem, memory, operands, epilogue)
+    if device in HOPPER:
+        return launches_of(predicted(chosen(problem), problem), problem, memory, operands, epilogue, within)
+    if device not in DEVICES:
+        raise WorkloadError(f"library GEMM: device {device}: there are choices for {', '.join(DEVICES)}")
+    if epilogue != "none" or within != NOT_WITHIN:
+        raise WorkloadError(f"library GEMM: epilogue {epilogue}, within {within}: not on {device}")
+    return gemm_by_cost(problem, device, memory, operands)
 
 
 def predicted(choice: GemmChoice, problem: Problem) -> Launch:
@@ -117,6 +132,7 @@ def launches_of(
     memory: Memory,
     operands: Sequence[Tensor] | None = None,
     epilogue: Epilogue = "none",
+    within: Within = NOT_WITHIN,
 ) -> Launches:
     """Return the kernels of a launch, with what resets and adds its parts of k, and C, [batch *] n x m.
 
@@ -124,8 +140,12 @@ def launches_of(
     """
     if launch.name.startswith("nvjet"):
         made_of = nvjet_gemm(launch.name, problem, launch.tbs, launch.registers, launch.smem)
-        return gemm_launches(replace(made_of, epilogue=epilogue), memory, operands)
-    if epilogue != "none" or problem.batch > 1:
+        return gemm_launches(replace(made_of, epilogue=epilogue, within=within), memory, operands)
+    if within != NOT_WITHIN:
+        raise WorkloadError(f"library GEMM: no template for {launch.name[:60]} within wider operands")
+    staged = launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass"))
+    plain = epilogue == "none" or (epilogue == "bias" and staged)
+    if not plain or (problem.batch > 1 and not launch.name.startswith("sm80_xmma")):
         raise WorkloadError(
             f"library GEMM: no template for {launch.name[:60]}, epilogue {epilogue}, batch {problem.batch}"
         )
@@ -136,12 +156,14 @@ def launches_of(
         # is the parts, one below the other
         many = hopper.split_k > 1 and hopper.tiles[0] * hopper.tiles[1] >= hopper.tbs
         return (made[:-1], made[-1].args[0]) if many else (made, c)
-    if launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass")):
-        return _staged(launch, problem, memory, operands)
+    if staged:
+        return _staged(launch, problem, memory, operands, epilogue == "bias")
     return vector_dots(launch.name, problem, memory, operands, launch.grid, launch.registers, launch.smem)
 
 
-def _staged(launch: Launch, problem: Problem, memory: Memory, operands: Sequence[Tensor] | None) -> Launches:
+def _staged(
+    launch: Launch, problem: Problem, memory: Memory, operands: Sequence[Tensor] | None, biased: bool
+) -> Launches:
     tile, order, copy = staged_kernel(launch.name, launch.registers, launch.smem)
     half = problem.item == 2 and _HALF_PARTS.search(launch.name) is not None
     made = StagedGemm(
@@ -157,7 +179,12 @@ def _staged(launch: Launch, problem: Problem, memory: Memory, operands: Sequence
         out=problem.item,
         trans_a=problem.trans_a == "T",
         trans_b=problem.trans_b == "T",
+        batch=problem.batch,
+        biased=biased,
     )
+    if biased and operands is None:
+        raise WorkloadError("library GEMM: a bias of FFMA and mma kernels is one of the operands")
+    bias = list(operands or ())[2:]
     kernel, c = staged_gemm(made, memory, operands)
     if made.reduction == "":
         return (kernel,), c
@@ -165,7 +192,7 @@ def _staged(launch: Launch, problem: Problem, memory: Memory, operands: Sequence
         turns = memory.tensor("turns", 1, 64, 4)
         return (memset(turns), after_reset(kernel, turns)), c
     if order == "xmma":
-        added, c = tile_sum(c, made.split_k, (tile.tm, tile.tn), tile.count, memory)
+        added, c = tile_sum(c, made.split_k, (tile.tm, tile.tn), tile.count, memory, bias)
     else:
-        added, c = split_k_sum(c, made.split_k, memory, problem.item)
+        added, c = split_k_sum(c, made.split_k, memory, problem.item, bias)
     return (kernel, added), replace(c)

@@ -22,7 +22,8 @@ def checked_operands(
 ) -> Sequence[Tensor]:
     """Return the operands given, or new tensors; ``wanted``: name, rows, columns and bytes of an element.
 
-    Raises WorkloadError for another number of tensors, and for one of another shape or element.
+    Raises WorkloadError for another number of tensors, for one of another shape or element, and for one that
+    is not in ``memory``, whose next tensors would be allocated over it.
     """
     if given is None:
         return [memory.tensor(*each) for each in wanted]
@@ -34,6 +35,10 @@ def checked_operands(
             raise WorkloadError(
                 f"library GEMM: operand {name} is {tensor.rows} x {tensor.cols} of {tensor.item} B: must be"
                 f" {shape[0]} x {shape[1]} of {shape[2]} B"
+            )
+        if tensor.address + tensor.nbytes > memory.next_address:
+            raise WorkloadError(
+                f"library GEMM: operand {name} is of another Memory: all must be of the one given"
             )
     return given
 

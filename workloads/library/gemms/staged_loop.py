@@ -48,7 +48,7 @@ class Cost:
     ``begin``: cycles of a TB before its first load; ``copy``: integer instructions of a copy (its predicate
     and address); ``step``: of a k-step (slots, compare, branch); ``late``: cycles of the fp32 pipe lost of
     1,000 FFMA, to operands in one register bank; ``end``: cycles of a TB between its last multiply and its
-    stores.
+    stores; ``reduce``: integer instructions of a reduction in L2.
     """
 
     begin: int
@@ -56,6 +56,7 @@ class Cost:
     step: int
     late: int
     end: int
+    reduce: int = 0
 
 
 def async_loop(code: Code, tile: StagedTile, cost: Cost, steps: int, whole: int, copies: Copies) -> None:
@@ -227,3 +228,11 @@ def epilogue(
 
     code.delay(cost.end)
     serial_epilogue(code, 0, parts, kind, exchange)
+
+
+def atomic_epilogue(code: Code, tile: StagedTile, cost: Cost, reduces: Accesses) -> None:
+    """Add the sums to C by reductions in L2, straight from registers."""
+    code.delay(cost.end)
+    for patterns in reduces:
+        code.compute(int=cost.reduce, chain=4)
+        code.reduce(1, *patterns, level=2)

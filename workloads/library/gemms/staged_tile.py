@@ -3,7 +3,8 @@
 A TB makes ``tm`` x ``tn`` of C, ``tk`` of K a step, from tiles in shared memory. FFMA: a thread multiplies
 fragments of ``thread_tile``, which it loads 16 B at a time. mma: a warp multiplies 16 x 8 x 16 of fp16, or
 16 x 8 x 8 of tf32, in the same time, of fragments that ldmatrix loads; Turing's 16 x 8 x 8 of fp16 are taken
-to take half of it.
+to take half of it. FFMA on elements of 8 B: complex numbers, four multiplies each; on elements of 2 B: fp32
+in shared memory.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ STAGES = 6  # at most
 # Instructions that round a value to tf32 once it has left shared memory: whether it is finite, and an
 # addition (CUTLASS, numeric_conversion.h: round_half_ulp_truncate)
 ROUND = 2
+COMPLEX = 8  # bytes of a complex number
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,14 @@ class Work:
 def _ffma(t: StagedTile) -> Work:
     depth = t.tk // t.groups
     loads = waves = 0
+    size = COMPLEX if t.item == COMPLEX else 4  # bytes in shared memory
+    multiplies = 4 if t.item == COMPLEX else 1
     for length, span in zip(t.thread_tile, t.warp_tile, strict=True):
-        width = min(16, 4 * length)
-        count = -(-4 * length // 16)
+        width = min(16, size * length)
+        count = -(-size * length // 16)
         loads += count
         waves += count * lds_wavefronts(span // length * width, width)
-    return Work(t.outputs * depth, 0, loads * depth, waves * depth)
+    return Work(t.outputs * depth * multiplies, 0, loads * depth, waves * depth)
 
 
 def _mma(t: StagedTile) -> Work:

@@ -13,6 +13,8 @@ from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pysim.program.warp_program import Op
@@ -27,11 +29,17 @@ LAST_M, LAST_N = 1, 2
 
 
 def tile_sum(
-    parts: Tensor, splits: int, tile: tuple[int, int], warps: int, memory: Memory
+    parts: Tensor,
+    splits: int,
+    tile: tuple[int, int],
+    warps: int,
+    memory: Memory,
+    bias: Sequence[Tensor] = (),
 ) -> tuple[Kernel, Tensor]:
     """Return the kernel that adds ``splits`` parts of C, and C, n x m of 4-byte elements.
 
     ``parts``: splits * n x m; ``tile``: elements along m and n; ``warps``: of a TB, as the GEMM's.
+    ``bias``: none, or one of each row in m.
     """
     n, m = parts.rows // splits, parts.cols
     c = memory.tensor("C", n, m, 4)
@@ -55,6 +63,11 @@ def tile_sum(
                 code.load(0, *patterns, bypass_l1=True)
             code.wait(0)
             code.compute(fp32=len(loads), chain=4)
+        for patterns in (
+            tile_ops(Tile(2, pitch, 4, 1, tm, by=tm * 4), warps, WIDTH, (1, cols)) if bias else ()
+        ):
+            code.load(0, *patterns)
+        code.wait(0)
         to = Tile(1, pitch, 4, high, tm, bx=high * pitch, by=tm * 4)
         for patterns in tile_ops(to, warps, WIDTH, (rows, cols)):
             code.store(1, *patterns)
@@ -67,7 +80,7 @@ def tile_sum(
     row = np.zeros(4, np.uint32)
     row[found] = np.arange(len(found))
     code = [(variant(kind),) * warps for kind in found]
-    program = warp_specialized("tile_sum", code, row[kinds], registers=REGISTERS, smem=0, args=2)
+    program = warp_specialized("tile_sum", code, row[kinds], registers=REGISTERS, smem=0, args=2 + len(bias))
 
     def region(first: int, tbs: Ints) -> Ints:
         x, y = np.asarray(tbs, np.int64) % grid[0], np.asarray(tbs, np.int64) // grid[0]
@@ -75,5 +88,11 @@ def tile_sum(
         return np.stack([*rows, y * tm, np.minimum((y + 1) * tm, m)], 1)
 
     reads = [Access(parts, "read", partial(region, part * n)) for part in range(splits)]
-    accesses = (*reads, Access(c, "write", partial(region, 0)))
-    return Kernel("tile_sum", program, grid, (parts, c), accesses), c
+
+    def of_bias(tbs: Ints) -> Ints:
+        first, end, *cols = region(0, tbs).T
+        return np.stack([0 * first, 0 * end + 1, *cols], 1)
+
+    added = (Access(each, "read", of_bias) for each in bias)
+    accesses = (*reads, Access(c, "write", partial(region, 0)), *added)
+    return Kernel("tile_sum", program, grid, (parts, c, *bias), accesses), c

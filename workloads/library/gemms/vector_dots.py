@@ -2,12 +2,14 @@
 
 One template for cuBLAS's ``gemvx``, ``gemv2T``, ``gemvNSP``, ``dot``, ``gemmSN`` and ``sgemm_largek``. Where
 A is contiguous in k the TB's threads lie along k of each row, else along rows, and groups of them take k in
-turn. A step loads a tile of A and what it needs of B, nothing ahead; at the end the threads' sums are added
-by shuffles and through shared memory. A C of one row is the same with A and B exchanged.
+turn. ``vector_loops`` says what a step loads and executes; at the end the threads' sums are added by shuffles
+and through shared memory. A C of one row is the same with A and B exchanged.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Mode, Tensor
-from pysim.program.warp_program import Code
+from pysim.program.warp_program import Code, Pattern
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.cutlass import copy_width
 from pysim.workloads.kernels.split_k_serial import LAST_X, LAST_Y, LAST_Z
@@ -24,6 +26,7 @@ from pysim.workloads.library.memset import memset
 
 from .gemm_launches import split_k_sum
 from .operands import after_reset, checked_operands
+from .vector_loops import Loop, loop_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,19 +38,19 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-# threads of a TB by the beginning of the name: blocks of the sweep
-WARPS = {"gemvx": 4, "gemv2T": 4, "gemvNSP": 1, "dot": 4, "gemmSN_TN": 4, "gemmSN_NN": 8, "sgemm_largek": 4}
-# by the registers of a thread: its warps, whose registers fill an SM but for the last
-GEMVX_WARPS = {128: 16, 164: 8, 166: 2}
+# warps of a TB by the beginning of the name: blocks of the sweep
+WARPS = {"gemvx": 4, "gemv2T": 4, "gemvNSP": 24, "dot": 4, "gemmSN_TN": 4, "gemmSN_NN": 8, "sgemm_largek": 4}
+_THREADS = re.compile(r"gemmSN_.._kernel<\w+, (\d+)")  # threads of a TB, in the name
 ATOMIC = "sgemm_largek"  # parts of k are added by atomic operations, to a C that a kernel has scaled before
 LARGEK_ROWS, LARGEK_TBS = 64, 528  # rows of a TB; TBs that parts of k make at least, where no grid is told
-VECTOR = 16  # bytes a lane loads at most
-# Loads of A that a thread waits for at once, of gemv2T and gemmSN_NN, and of gemmSN_TN (others: of a step);
-# wavefronts of what it needs of a column of B from shared memory for each, where there are several columns:
-# fitted to half `fit` of gemmSN_TN and gemv2T (rows above 25 us; 4,900 cycles of a step of 20 warps, k 1536)
-TOGETHER, B_WAVES = (2, 1), 5
-ROWS_K = 4  # loads of a thread of a step where A is contiguous in m: a guess
-BEGIN = 1000  # cycles from a TB's start to its first load, an estimate
+GEMVX_LANES = {4: 32, 8: 32, 16: 16, 32: 16, 64: 8, 128: 4}  # lanes along k, by the rows of a TB
+# an A of up to so many elements, not transposed, that TBs of 32 rows take with two lanes along k
+FEW_LANES, FEW_LANES_ROWS, FEW_LANES_SIZE = 2, 32, 1_800_000
+MOST_RUN = 16  # neighbouring elements that a lane of `gemvx` takes where rows are short
+SN_NN_DEEP = 4  # k of a step of `gemmSN_NN` for each warp of a TB: eight loads of a lane
+K_ALIGN = 16  # elements: parts of k begin at multiples
+ALIGNED = 4  # elements of k; other rows are not loaded ahead of their step
+WIDTH = 4  # bytes a lane loads at most
 SHUFFLE = 25  # cycles of a shuffle and an addition
 MOST_STEPS = 65535
 
@@ -66,7 +69,7 @@ class _Shape(NamedTuple):
     item: int
     warps: int
     atomic: bool
-    together: int
+    loop: Loop
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -76,11 +79,7 @@ class _Shape(NamedTuple):
     @property
     def deep(self) -> int:
         """K of a step."""
-        vector = VECTOR // self.item
-        if self.along_k:
-            return vector * WARP * self.warps
-        across = max(1, min(WARP, -(-self.rows // vector)))
-        return ROWS_K * self.warps * (WARP // across)
+        return self.loop.deep * WARP * self.warps // self.rows if self.loop.dots else self.loop.deep
 
 
 def vector_dots(
@@ -96,11 +95,6 @@ def vector_dots(
 
     Raises WorkloadError for kernels that are none of ``WARPS``.
     """
-    warps = next((warps for start, warps in WARPS.items() if name.startswith(start)), 0)
-    if name.startswith("gemvx"):
-        warps = GEMVX_WARPS.get(registers, warps)
-    if warps == 0:
-        raise WorkloadError(f"library GEMM: no template for kernel {name[:60]}")
     p, item = problem, problem.item
     a = (p.m, p.k) if p.trans_a == "T" else (p.k, p.m)
     b = (p.n, p.k) if p.trans_b == "N" else (p.k, p.n)
@@ -114,13 +108,15 @@ def vector_dots(
     if name.startswith(ATOMIC) and grid == (1, 1, 1):
         gx = -(-many // LARGEK_ROWS)
         parts = -(-LARGEK_TBS // gx)
-    step = VECTOR // item
-    chunk = -(-p.k // (parts * step)) * step if parts > 1 else p.k
+    chunk = -(-p.k // (parts * K_ALIGN)) * K_ALIGN if parts > 1 else p.k
     rows, cols = _power(-(-many // gx)), -(-columns // gy)
     atomic = name.startswith(ATOMIC)
-    several = TOGETHER[1] if along else TOGETHER[0]
-    together = several if cols > 1 else TOGETHER[0] if name.startswith("gemv2T") else 0
-    shape = _Shape(many, columns, p.k, rows, cols, chunk, along, other, item, warps, atomic, together)
+    loop, warps = loop_of(name, cols), _warps(name, rows, smem)
+    if smem == 0 and rows == FEW_LANES_ROWS and not along and many * p.k <= FEW_LANES_SIZE:
+        warps = FEW_LANES
+    if name.startswith("gemmSN_NN"):
+        loop = loop._replace(deep=SN_NN_DEEP * warps)
+    shape = _Shape(many, columns, p.k, rows, cols, chunk, along, other, item, warps, atomic, loop)
     planes = 1 if atomic else shape.grid[2]
     out = 4 if planes > 1 else item
     # C of one row is contiguous along what is `many` here, too
@@ -130,10 +126,23 @@ def vector_dots(
         # a kernel has scaled C: a memset of a word of its own stands in, which this one waits for
         scaled = memory.tensor("scaled", 1, 64, 4)
         return (memset(scaled), after_reset(kernel, scaled)), c
-    if planes == 1:
-        return (kernel,), c
-    added, c = split_k_sum(c, planes, memory, item)
-    return (kernel, added), c
+    made: tuple[Kernel, ...] = (kernel,)
+    if planes > 1:
+        added, c = split_k_sum(c, planes, memory, item)
+        made = kernel, added
+    return made, replace(c, rows=p.n, cols=p.m)
+
+
+def _warps(name: str, rows: int, smem: int) -> int:
+    """Return the warps of a TB; of ``gemvx`` by the sums of its lanes in shared memory, where told."""
+    if name.startswith("gemvx"):
+        lanes = smem // (4 * rows) - 1  # a row of sums is padded by one
+        if lanes not in (FEW_LANES, *GEMVX_LANES.values()):
+            lanes = GEMVX_LANES.get(rows, WARP)
+        return max(1, rows * lanes // WARP)
+    if found := _THREADS.match(name):
+        return int(found[1]) // WARP
+    return next(warps for start, warps in WARPS.items() if name.startswith(start))
 
 
 def _power(size: int) -> int:
@@ -186,40 +195,17 @@ def _ops(s: _Shape, out: int, kind: int) -> tuple[Op, ...]:
         raise WorkloadError(f"vector GEMM: {whole} k-steps: at most {MOST_STEPS}")
     code = Code()
     code.compute(int=40, control=4)
-    code.delay(BEGIN)
-
-    def step(deep: int, at: int) -> None:
-        matrix = (rows, deep) if s.along_k else (deep, rows)
-        vectors = (cols, deep) if s.vectors_k else (deep, cols)
-        loads = tile_ops(tile, s.warps, _width(tile), matrix, at * tile.step)
-        others = tile_ops(of, s.warps, _width(of), vectors, at * of.step)
-        for patterns in others:
-            code.load(0, *patterns, level=2 if at else 0)
-        values = max(1, tile.cols * tile.rows // (WARP * s.warps * max(1, len(loads))))  # of a load
-        reads = s.cols if s.cols > 1 else 0
-        together = s.together or max(1, len(loads))
-        for first in range(0, len(loads), together):
-            some = loads[first : first + together]
-            for patterns in some:
-                code.load(0, *patterns, level=2 if at else 0)
-            code.wait(0)
-            many = len(some) * reads
-            waves = B_WAVES if s.along_k else 1  # along m, lanes of a k share what they need of B
-            code.compute(
-                fp32=len(some) * values * s.cols,
-                int=2 * len(some) + 6,
-                control=1,
-                chain=4,
-                smem=waves * many,
-                smem_ops=many,
-            )
-
+    code.delay(s.loop.begin)
+    step = _dots if s.loop.dots else _shared
+    ahead = s.loop.ahead if s.k % ALIGNED == 0 else 0
     if whole:
+        for number in range(min(ahead, whole)):
+            _fetch(code, s, (tile, of), (rows, cols, s.deep), number, slot=number)
         mark = code.loop_begin()
-        step(s.deep, 0)
+        step(code, s, (tile, of), (rows, cols, s.deep), 0, whole if ahead else 0)
         code.loop_end(mark, whole)
     if rest:
-        step(rest, whole)
+        step(code, s, (tile, of), (rows, cols, rest), whole, 0)
     values = max(1, s.rows * s.cols // s.warps)
     for _ in range(5 if s.along_k else 1):
         code.compute(smem=values, smem_ops=values, fp32=values, chain=SHUFFLE)
@@ -234,8 +220,111 @@ def _ops(s: _Shape, out: int, kind: int) -> tuple[Op, ...]:
     return tuple(code.ops)
 
 
-def _width(tile: Tile) -> int:
-    return max(tile.item, copy_width(tile, VECTOR))
+def _loads(s: _Shape, tile: Tile, along_k: bool, size: int, deep: int, at: int) -> list[tuple[Pattern, ...]]:
+    """Return the loads of ``deep`` of k of ``size`` rows or columns, step ``at``."""
+    valid = (size, deep) if along_k else (deep, size)
+    return tile_ops(tile, s.warps, max(s.item, copy_width(tile, WIDTH)), valid, at * tile.step)
+
+
+def _dots(
+    code: Code, s: _Shape, tiles: tuple[Tile, Tile], valid: tuple[int, int, int], at: int, _steps: int
+) -> None:
+    """Load a step's rows, and with each load of a warp what it multiplies them by."""
+    rows, _, deep = valid
+    tile, of = tiles
+    if s.along_k and s.k <= MOST_RUN * WARP and s.rows == s.warps:
+        _runs(code, s, tiles, rows)
+        return
+    loads = _loads(s, tile, s.along_k, rows, deep, at)
+    level = 2 if at else 0
+    wide = min(WARP, s.deep // s.loop.deep) if s.along_k else max(1, WARP // s.rows)  # values of a load
+    for number, patterns in enumerate(loads):
+        first = deep * number // len(loads)
+        lanes = (1 << min(wide, deep - first)) - 1
+        base = at * of.step + first * s.item
+        code.load(
+            0, Pattern(1, s.item, base=base, bz=of.bz, step=of.step, s0=s.item, lanes=lanes), level=level
+        )
+        code.load(0, *patterns, level=level)
+    code.wait(0)
+    _multiply(code, s, len(loads))
+
+
+def _runs(code: Code, s: _Shape, tiles: tuple[Tile, Tile], rows: int) -> None:
+    """Load a row that is shorter than a step: a warp each, each lane neighbouring elements one by one."""
+    tile, _ = tiles
+    run = -(-s.k // WARP)
+    for number in range(run):
+        lanes = (1 << -(-(s.k - number) // run)) - 1
+        at = number * s.item
+        code.load(0, Pattern(1, s.item, base=at, s0=run * s.item, lanes=lanes), level=2)
+        where = Pattern(0, s.item, base=at, bx=tile.bx, s0=run * s.item, lanes=lanes)
+        own = [
+            replace(where, base=at + row * tile.pitch, lanes=lanes * (row < rows)) for row in range(s.warps)
+        ]
+        code.load(0, *own, level=2)
+    code.wait(0)
+    _multiply(code, s, run)
+
+
+def _multiply(code: Code, s: _Shape, loads: int) -> None:
+    """Multiply what a warp of ``dots`` has loaded."""
+    share = loads / s.loop.deep
+    code.compute(
+        fp32=loads, int=round(share * s.loop.ints), control=1, chain=max(4, round(share * s.loop.chain))
+    )
+
+
+def _fetch(
+    code: Code,
+    s: _Shape,
+    tiles: tuple[Tile, Tile],
+    valid: tuple[int, int, int],
+    at: int,
+    steps: int = 0,
+    slot: int = 0,
+) -> None:
+    """Load a step's rows and columns; with ``steps`` those of a later one of so many."""
+    rows, cols, deep = valid
+    loads = _loads(s, tiles[0], s.along_k, rows, deep, at)
+    others = _loads(s, tiles[1], s.vectors_k, cols, deep, at)
+    level, ahead = 2 if at else 0, s.loop.ahead if steps else 0
+    for patterns in loads:
+        code.load(slot, *patterns, level=level, stages=ahead, ahead=ahead, limit=steps)
+    if s.loop.stages_a:
+        code.wait(0)
+    for patterns in others:
+        code.load(slot, *patterns, level=level, stages=ahead, ahead=ahead, limit=steps)
+
+
+def _shared(
+    code: Code, s: _Shape, tiles: tuple[Tile, Tile], valid: tuple[int, int, int], at: int, steps: int
+) -> None:
+    """Load a step's rows and columns, or with ``steps`` the next one's, and multiply from shared memory."""
+    deep = valid[2]
+    if not steps:
+        _fetch(code, s, tiles, valid, at)
+    rows = len(_loads(s, tiles[0], s.along_k, valid[0], deep, at))
+    others = len(_loads(s, tiles[1], s.vectors_k, valid[1], deep, at))
+    stores = others + rows * s.loop.stages_a
+    code.wait(0, stages=s.loop.ahead if steps else 0)
+    # what L2 returns is written to the memory of L1 and shared memory, a wavefront a load
+    code.compute(int=2 * stores, smem=stores + rows + others, smem_ops=stores)
+    code.barrier()
+    if steps:
+        _fetch(code, s, tiles, valid, at, steps)
+    share = deep / s.loop.deep
+    multiplies = s.rows * s.loop.cols * deep // (WARP * s.warps)
+    code.compute(
+        fp32=max(1, multiplies),
+        int=round(share * s.loop.ints),
+        control=1,
+        chain=max(4, round(share * s.loop.chain)),
+        smem=round(share * s.loop.waves),
+        smem_ops=round(share * s.loop.reads),
+    )
+    if s.loop.stages_a:
+        code.barrier()  # columns have two places in shared memory, rows one
 
 
 def _region(s: _Shape, what: str, tbs: Ints) -> Ints:

@@ -8,6 +8,7 @@ contiguous: the gradients that are stacked here may be transposed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -106,6 +107,97 @@ def _code(
             code.wait(0)
             behind = number * size * item
             code.store(1, Pattern(target, item, base=behind + base, s0=item, bx=bx, step=step))
+            code.loop_end(mark, turns)
+        code.exit()
+        made.append(tuple(code.ops))
+    return tuple(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of a tensor, from ``first`` on: what a concatenation along rows takes of each row."""
+
+    tensor: Tensor
+    first: int = 0
+
+
+def cat_columns(sources: Sequence[Columns], cols: int, target: Tensor) -> Kernel:
+    """Return the copy of ``cols`` columns of each source, side by side in the rows of ``target``.
+
+    Raises WorkloadError for other rows, and for columns that are no whole warps of a TB.
+    """
+    rows, item = target.rows, target.item
+    if target.cols != cols * len(sources) or cols % WARP or THREADS % cols or rows * cols % THREADS:
+        raise WorkloadError(f"cat: {len(sources)} x {cols} columns into {rows} x {target.cols}")
+    for each in sources:
+        t = each.tensor
+        if (t.rows, t.item) != (rows, item) or not 0 <= each.first <= t.cols - cols:
+            raise WorkloadError(f"cat: columns {each.first} to {each.first + cols} of {t.rows} x {t.cols}")
+    chunks, high = rows * cols // THREADS, THREADS // cols
+    tbs = min(TBS, chunks)
+    code = []
+    for number, each in enumerate(sources):
+        read = _Rows(number, each.tensor.pitch, each.first * item, cols, item)
+        store = _Rows(len(sources), target.pitch, number * cols * item, cols, item)
+        code += [_rows_code(read, store, tbs, chunks // tbs + more) for more in (0, 1)]
+    x = np.arange(tbs * len(sources)) % tbs
+    order = np.arange(tbs * len(sources)) // tbs * 2 + (x < chunks % tbs)
+    program = warp_specialized(
+        "cat", code, order.astype(np.uint32), registers=REGISTERS, smem=0, args=len(sources) + 1
+    )
+    accesses = []
+    for turn in range(-(-chunks // tbs)):
+        for number, each in enumerate(sources):
+            part = partial(_rows_part, turn, (tbs, chunks), high, number)
+            accesses.append(Access(each.tensor, "read", partial(part, each.first, each.first + cols)))
+            accesses.append(Access(target, "write", partial(part, number * cols, (number + 1) * cols)))
+    args = (*(each.tensor for each in sources), target)
+    return Kernel("cat", program, (tbs, len(sources), 1), args, tuple(accesses))
+
+
+def _rows_part(
+    turn: int, deal: tuple[int, int], high: int, number: int, col: int, end: int, numbers: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the rows and columns that TBs of tensor ``number`` take in a turn."""
+    tbs, chunks = deal
+    chunk = np.asarray(numbers, np.int64) % tbs + turn * tbs
+    there = (np.asarray(numbers, np.int64) // tbs == number) & (chunk < chunks)
+    zero = np.zeros_like(chunk)
+    return np.stack(
+        [chunk * high, np.where(there, (chunk + 1) * high, chunk * high), zero + col, zero + end], 1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of an argument: bytes from one to the next, before the first, and elements of each."""
+
+    arg: int
+    pitch: int
+    first: int
+    cols: int
+    item: int
+
+    def pattern(self, warp: int, tbs: int) -> Pattern:
+        """Return the access of a warp."""
+        row, col = divmod(warp * WARP, self.cols)
+        bx = THREADS // self.cols * self.pitch
+        base = self.first + row * self.pitch + col * self.item
+        return Pattern(self.arg, self.item, base=base, s0=self.item, bx=bx, step=tbs * bx)
+
+
+def _rows_code(read: _Rows, store: _Rows, tbs: int, turns: int) -> tuple[tuple[Op, ...], ...]:
+    """Return the code of each warp of a TB."""
+    made = []
+    for warp in range(THREADS // WARP):
+        code = Code()
+        BEGIN.emit(code)
+        if turns:
+            mark = code.loop_begin()
+            ELEMENT.emit(code)
+            code.load(0, read.pattern(warp, tbs))
+            code.wait(0)
+            code.store(1, store.pattern(warp, tbs))
             code.loop_end(mark, turns)
         code.exit()
         made.append(tuple(code.ops))

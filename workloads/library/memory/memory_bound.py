@@ -85,6 +85,44 @@ def relu(memory: Memory, a: Tensor) -> Launched:
     return _element_wise("relu", memory, (a,), costs.RELU)
 
 
+def square(memory: Memory, a: Tensor) -> Launched:
+    """Return a x a, of one operand (``pow`` with 2)."""
+    return _element_wise("square", memory, (a,), costs.MUL)
+
+
+def add_scalar(memory: Memory, a: Tensor) -> Launched:
+    """Return a plus a number."""
+    return _element_wise("add_scalar", memory, (a,), costs.ADD)
+
+
+def rsqrt(memory: Memory, a: Tensor) -> Launched:
+    """Return 1 / sqrt(a)."""
+    return _element_wise("rsqrt", memory, (a,), costs.RSQRT)
+
+
+def silu(memory: Memory, a: Tensor) -> Launched:
+    """Return a / (1 + exp(-a))."""
+    return _element_wise("silu", memory, (a,), costs.SILU)
+
+
+def tanh(memory: Memory, a: Tensor) -> Launched:
+    """Return tanh(a)."""
+    return _element_wise("tanh", memory, (a,), costs.TANH)
+
+
+def is_lowest(memory: Memory, a: Tensor) -> Launched:
+    """Return which elements are minus infinity, a byte each."""
+    out = _like(memory, "is_lowest", a, 1)
+    return Launched((vectorised("is_lowest", [a], [out], costs.ADD),), (out,))
+
+
+def all_of_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+    """Return whether all elements of each row are true; ``a``: a byte each. ``cold``: as of sums."""
+    if a.item != 1:
+        raise WorkloadError(f"all_of_rows: elements of {a.item} B: must be of 1 B")
+    return _sum(memory, a, a.rows, a.cols, True, cold)
+
+
 def gelu(memory: Memory, a: Tensor, approximate: str = "none") -> Launched:
     """Return GELU with erf (``none``) or with tanh (``tanh``)."""
     if approximate not in ("none", "tanh"):
@@ -93,9 +131,12 @@ def gelu(memory: Memory, a: Tensor, approximate: str = "none") -> Launched:
     return _element_wise("gelu", memory, (a,), work)
 
 
-def gelu_backward(memory: Memory, gradient: Tensor, a: Tensor) -> Launched:
-    """Return the gradient of GELU with erf."""
-    return _element_wise("gelu_backward", memory, (gradient, a), costs.GELU_ERF_BACKWARD)
+def gelu_backward(memory: Memory, gradient: Tensor, a: Tensor, approximate: str = "none") -> Launched:
+    """Return the gradient of GELU with erf (``none``) or with tanh (``tanh``)."""
+    if approximate not in ("none", "tanh"):
+        raise WorkloadError(f"gelu_backward: approximate = {approximate}: must be none or tanh")
+    work = costs.GELU_ERF_BACKWARD if approximate == "none" else costs.GELU_TANH_BACKWARD
+    return _element_wise("gelu_backward", memory, (gradient, a), work)
 
 
 def copy(memory: Memory, a: Tensor) -> Launched:
@@ -203,10 +244,13 @@ def layer_norm_backward(
     return Launched(tuple(made), (grad, *sums))
 
 
-def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool) -> Launched:
+def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool, cold: bool = False) -> Launched:
     out = memory.tensor("sums", 1, outputs, a.item)
     plan = reduction(outputs, inputs, a.item, by_rows)
-    return Launched(tuple(reduce_kernels(a, out, plan, costs.REDUCE, memory)), (out,))
+    return Launched(
+        tuple(reduce_kernels(a, out, plan, costs.REDUCE_COLD[by_rows] if cold else costs.REDUCE, memory)),
+        (out,),
+    )
 
 
 def sum_all(memory: Memory, a: Tensor) -> Launched:
@@ -214,14 +258,14 @@ def sum_all(memory: Memory, a: Tensor) -> Launched:
     return _sum(memory, a, 1, a.rows * a.cols, True)
 
 
-def sum_rows(memory: Memory, a: Tensor) -> Launched:
-    """Return the sum of each row."""
-    return _sum(memory, a, a.rows, a.cols, True)
+def sum_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+    """Return the sum of each row; ``cold``: after kernels of other code, as in a network."""
+    return _sum(memory, a, a.rows, a.cols, True, cold)
 
 
-def sum_columns(memory: Memory, a: Tensor) -> Launched:
-    """Return the sum of each column."""
-    return _sum(memory, a, a.cols, a.rows, False)
+def sum_columns(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+    """Return the sum of each column; ``cold``: after kernels of other code, as in a network."""
+    return _sum(memory, a, a.cols, a.rows, False, cold)
 
 
 def launch(

@@ -8,6 +8,8 @@ in L2, which issue decides. First values had both halves in sight, the last ones
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .pointwise_layernorm import GammaCost, LayerNormCost
 from .pointwise_loops import AdamCost, DropoutCost
 from .pointwise_parts import Work
@@ -17,12 +19,17 @@ from .pointwise_softmax import SoftmaxCost
 # of an element; a multiplication, an addition with alpha, a maximum and a test for NaN
 ADD, MUL, RELU = Work(fp32=1), Work(fp32=1), Work(fp32=2, wait=100)
 COPY = Work()
+RSQRT = Work(fp32=4, sfu=1)  # with a step of Newton's method; by reason
+SILU = Work(fp32=10, ints=3, sfu=2, control=1)  # an exponential and a division; by reason
+TANH = Work(fp32=10, ints=3, sfu=2, control=2)  # as that of GELU
 # tanh: exponential and reciprocal beside a polynomial, and a choice
 GELU_TANH = Work(fp32=18, ints=5, sfu=2, control=2)
 # erf: two polynomials, coefficients chosen one by one, an exponential
 GELU_ERF = Work(fp32=20, ints=10, sfu=1, control=2, wait=100)
 # erf, and the density beside it
 GELU_ERF_BACKWARD = Work(fp32=30, ints=12, sfu=2, control=2, wait=550)
+# tanh as above, its derivative and that of its cubic argument: by reason, never fitted
+GELU_TANH_BACKWARD = Work(fp32=30, ints=6, sfu=2, control=2, wait=100)
 CONVERT = 1  # integer instructions to widen or narrow an element of 2 B
 CAST = Work(fp32=2, ints=14, control=14, wait=120)  # a load or a store through a branch on the type; fitted
 STRIDED = Work(ints=14, control=1, wait=330)  # two divisions by multiplication for an offset
@@ -73,3 +80,14 @@ REDUCE = ReduceCost(
     share=Work(ints=20, control=4, wait=1000),
     partial=Work(fp32=4, ints=20, control=1, wait=100),
 )
+# After kernels of other code a sum takes longer, whatever their data: its instructions are in no cache. Of
+# rows 0.23 us, of columns 0.71 to 0.98; where TBs share an output 0.26 and 0.8 more (h200_cold_code.csv)
+COLD = {True: (450, 500), False: (1700, 1700)}  # cycles before the first load, and to share; by rows or not
+REDUCE_COLD = {
+    by_rows: replace(
+        REDUCE,
+        begin=replace(REDUCE.begin, wait=REDUCE.begin.wait + first),
+        share=replace(REDUCE.share, wait=REDUCE.share.wait + share),
+    )
+    for by_rows, (first, share) in COLD.items()
+}

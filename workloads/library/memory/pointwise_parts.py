@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,6 +91,19 @@ def line(
             Pattern(arg, width, base=first, bx=bx, by=by, step=step, s0=apart, lanes=(1 << lanes) - 1)
         )
     return collapse(made)
+
+
+def paired(pattern: Pattern) -> Pattern:
+    """Return an access of single bytes as one of pairs at even addresses, which the simulator takes.
+
+    Lanes that are a byte apart share a pair; the sectors are the same.
+    """
+    if pattern.width > 1:
+        return pattern
+    base = pattern.base // 2 * 2
+    if pattern.s0 != 1:
+        return replace(pattern, width=2, base=base)
+    return replace(pattern, width=2, base=base, s0=0, s1=2, minor=2)
 
 
 def spans(tensor: Tensor, mode: Mode, chunk: int) -> Access:

@@ -22,7 +22,7 @@ from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.memset import memset
 
-from .pointwise_parts import LAST_X, LAST_Y, SMS, THREADS_SM, Work, flat, loads, shuffles, whole
+from .pointwise_parts import LAST_X, LAST_Y, SMS, THREADS_SM, Work, flat, loads, paired, shuffles, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,9 +69,13 @@ class Reduction:
     @property
     def grid(self) -> tuple[int, int]:
         """TBs in x and y."""
+        return -(-self.outputs // self.each), self.split
+
+    @property
+    def each(self) -> int:
+        """Outputs of a TB; the last may have fewer."""
         across = 1 if self.by_rows else self.block[0] * COLUMNS
-        down = 1 if self.warps_share else self.block[1]
-        return -(-self.outputs // (across * down)), self.split
+        return across * (1 if self.warps_share else self.block[1])
 
     @property
     def smem(self) -> int:
@@ -125,7 +129,7 @@ def reduce_kernels(
     that are narrower than a warp, columns that TBs cannot share in fours, and where the last loads of a
     thread would have masks that the template has not.
     """
-    shared = -(-plan.outputs // plan.grid[0])
+    shared = plan.each
     if plan.block[0] < WARP or (not plan.by_rows and shared % COLUMNS):
         raise WorkloadError(
             f"sum of {plan.outputs} x {plan.inputs}: no template for blocks of {plan.block[0]} threads,"
@@ -175,7 +179,7 @@ def _turns(plan: Reduction) -> tuple[int, int, int]:
 
 def _accesses(plan: Reduction, view: Tensor, out: Tensor, staging: Tensor | None) -> list[Access]:
     gx, gy = plan.grid
-    per_tb = -(-plan.outputs // gx)
+    per_tb = plan.each
     whole, rest, together = _turns(plan)
 
     def place(tbs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -262,7 +266,7 @@ def _code(
         turn(range(whole, whole + 1), 0, extra)
     _combine(code, plan)
     if plan.split > 1:
-        _share(code, plan, bool(number & LAST_Y), cost)
+        _share(code, plan, number, cost)
     if plan.split == 1 or number & LAST_Y:
         cost.end.emit(code)
         code.store(1, *_outputs(plan, 1, out, number, 0), level=2)
@@ -281,7 +285,7 @@ def _inputs(
     wide = plan.vector * item
     along = wide if plan.by_rows else pitch  # bytes from an input of a thread to that of the next
     part = _sharing(plan)
-    per_tb = -(-outputs // gx)
+    per_tb = plan.each
     left = outputs - (gx - 1) * per_tb if number & LAST_X else per_tb
     made = []
     for warp in range(x * y // WARP):
@@ -299,7 +303,11 @@ def _inputs(
         base = place + (mine + turn * part * plan.split) * along
         move = step * part * plan.split * along
         made.append(
-            Pattern(0, wide, base=base, bx=bx, by=part * along, step=move, s0=wide, lanes=(1 << lanes) - 1)
+            paired(
+                Pattern(
+                    0, wide, base=base, bx=bx, by=part * along, step=move, s0=wide, lanes=(1 << lanes) - 1
+                )
+            )
         )
     return tuple(made) if any(p.lanes for p in made) else ()
 
@@ -308,14 +316,15 @@ def _outputs(plan: Reduction, arg: int, item: int, number: int, by: int) -> tupl
     """Return the stores of a TB's outputs by their threads."""
     x, y = plan.block
     gx, _ = plan.grid
-    per_tb = -(-plan.outputs // gx)
+    per_tb = plan.each
     left = plan.outputs - (gx - 1) * per_tb if number & LAST_X else per_tb
     patterns = []
     for warp in range(x * y // WARP):
         tx, ty = warp * WARP % x, warp * WARP // x
         if plan.by_rows:
             there = tx == 0 and (ty == 0 or not plan.warps_share) and ty < left
-            patterns.append(Pattern(arg, item, base=ty * item, bx=per_tb * item, by=by, lanes=int(there)))
+            store = Pattern(arg, item, base=ty * item, bx=per_tb * item, by=by, lanes=int(there))
+            patterns.append(paired(store))
             continue
         col = tx * COLUMNS if plan.warps_share else (tx + ty * x) * COLUMNS
         lanes = min(WARP, max(0, (left - col) // COLUMNS)) * (ty == 0 or not plan.warps_share)
@@ -347,13 +356,13 @@ def _combine(code: Code, plan: Reduction) -> None:
             y //= 2
 
 
-def _share(code: Code, plan: Reduction, last: bool, cost: ReduceCost) -> None:
+def _share(code: Code, plan: Reduction, number: int, cost: ReduceCost) -> None:
     """Write the TB's sums and count it; the last TB reads all sums and adds them."""
-    code.store(1, *_outputs(plan, 2, 4, 0, plan.outputs * 4), level=2)
+    code.store(1, *_outputs(plan, 2, 4, number, plan.outputs * 4), level=2)
     code.wait(1)
     code.barrier()
     flag = Sem(row=Affine(bx=1))
-    if not last:
+    if not number & LAST_Y:
         code.mark_tb_signal(flag)
         return
     code.mark_tb_wait(flag)
@@ -361,6 +370,7 @@ def _share(code: Code, plan: Reduction, last: bool, cost: ReduceCost) -> None:
     x, y = plan.block
     threads = x * y if plan.by_rows else y
     pitch = plan.outputs * 4
+    left = plan.outputs - (plan.grid[0] - 1) * plan.each if number & LAST_X else plan.each
     for first in range(0, plan.split, threads):
         patterns = []
         for warp in range(x * y // WARP):
@@ -375,7 +385,7 @@ def _share(code: Code, plan: Reduction, last: bool, cost: ReduceCost) -> None:
                 )
             else:
                 at = (first + ty) * pitch + tx * COLUMNS * 4
-                lanes = WARP if first + ty < plan.split else 0
+                lanes = min(WARP, max(0, left // COLUMNS - tx)) if first + ty < plan.split else 0
                 patterns.append(Pattern(2, 16, base=at, bx=x * COLUMNS * 4, s0=16, lanes=(1 << lanes) - 1))
         if any(p.lanes for p in patterns):
             code.load(0, *patterns, level=2)

@@ -20,7 +20,9 @@ from .pointwise_parts import LAST_X, Work, rows, shuffles
 
 WARPS = 4
 TWO_ROWS = 128  # columns up to which a warp takes two rows
-HALVES = 6  # loads of 2 B and operand under way: two share a register, and a merge waits for both; fitted
+# Loads of 2 B and operand under way: two share a register, and a merge waits for both; fitted. Rows above
+# 1024 leave few registers beside their elements: fitted to 2048 x 2048, 10.5 us (h200_cold_code.csv)
+HALVES, HALVES_LONG, LONG = 6, 3, 1024
 # of a thread, by elements of a row at most. Rows of 1024: h200_library_pointwise.csv; others: kernels of
 # PyTorch's BERT and GPT-3 layers
 REGISTERS = {"softmax": {256: 30, 1024: 48, 2048: 80}, "softmax_backward": {256: 32, 1024: 96}}
@@ -96,9 +98,9 @@ def _program(shape: _Rows) -> Program:
         last = bool(number & LAST_X)
         code = Code()
         code.compute(int=16, control=3)
-        under_way = 0
+        under_way, most = 0, (HALVES if shape.cols <= LONG else HALVES_LONG) * shape.inputs
         for patterns in (each for arg in range(shape.inputs) for each in ops(arg, last)):
-            if shape.item == 2 and under_way == HALVES * shape.inputs:
+            if shape.item == 2 and under_way == most:
                 code.wait(0)
                 under_way = 0
             code.load(0, *patterns, level=2)

@@ -31,8 +31,10 @@ PERSISTENT = 1024  # units of a persistent LSTM at most
 class Recurrent:
     """A pass: ``cell`` of ``hidden`` units, ``batch`` sequences of ``steps``, and the kernels of its GEMMs.
 
-    ``kernels``: by role, as the module's docstring names them. Raises WorkloadError for sizes that are not
-    positive, unknown names, and states whose steps do not begin at multiples of 256 B.
+    ``kernels``: by role, as the docstring of ``rnn`` names them; a role that is missing takes the kernel that
+    cuBLAS would choose, which cuDNN follows in fp16 but not in fp32. ``inputs``: features of an input (0: as
+    many as units). Raises WorkloadError for sizes that are not positive, unknown names, and states whose
+    steps do not begin at multiples of 256 B.
     """
 
     cell: str
@@ -43,6 +45,7 @@ class Recurrent:
     direction: Pass
     kernels: Mapping[str, Told] = field(default_factory=dict)
     cost: Cost = CELL
+    inputs: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what is no recurrent pass."""
@@ -65,6 +68,11 @@ class Recurrent:
         return ITEM[self.dtype]
 
     @property
+    def into(self) -> int:
+        """Features of an input."""
+        return self.inputs or self.hidden
+
+    @property
     def wide(self) -> int:
         """Gates times units."""
         return GATES[self.cell] * self.hidden
@@ -84,20 +92,19 @@ class Recurrent:
     @property
     def flops(self) -> float:
         """FLOP of the GEMMs."""
-        return (
-            4.0 * self.wide * self.hidden * self.batch * self.steps * (3 if "back" in self.direction else 1)
-        )
+        passes = 3 if "back" in self.direction else 1
+        return 2.0 * self.wide * (self.into + self.hidden) * self.batch * self.steps * passes
 
     def problem(self, role: str) -> Problem:
         """Return the GEMM of a role."""
         wide, hidden, rows = self.wide, self.hidden, self.batch * self.steps
         forward = "N" if self.turned else "T"
         sizes = {
-            "input": (wide, rows, hidden, forward, "N"),
+            "input": (wide, rows, self.into, forward, "N"),
             "hidden": (wide, self.batch, hidden, forward, "N"),
             "back": (hidden, self.batch, wide, "N", "N"),
-            "input_back": (hidden, rows, wide, "N", "N"),
-            "weights": (hidden, wide, rows, "N", "T"),
+            "input_back": (self.into, rows, wide, "N", "N"),
+            "weights": (self.into, wide, rows, "N", "T"),
             "weights_hidden": (hidden, wide, max(1, rows - self.batch), "N", "T"),
             "weights_first": (hidden, wide, self.batch, "N", "T"),
         }

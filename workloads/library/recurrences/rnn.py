@@ -13,8 +13,12 @@ what they read and write, as in a captured CUDA graph: GEMMs of weights run besi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.workloads.library.choices.chooser import chosen
+from pysim.workloads.library.gemms.launches import launches_of, predicted
 from pysim.workloads.library.gemms.told import check_told, told_launches
 
 from .recurrent import GATES, Recurrent
@@ -24,16 +28,30 @@ from .rnn_persistent import check_persistent, persistent_back, persistent_lstm
 KEPT = {"vanilla": 0, "gru": 4, "lstm": 4}  # values of an element that forward keeps for backward
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pass reads and writes: ``x`` [batch * steps, inputs], and from column ``col`` on of ``y`` too.
+
+    ``reverse``: the last input comes first.
+    """
+
+    x: Tensor
+    y: Tensor
+    col: int = 0
+    reverse: bool = False
+
+
 class _Tensors:
     """The memory of a pass. What has a row for each step is one tensor, of which :meth:`step` is a part."""
 
-    def __init__(self, p: Recurrent) -> None:
-        memory, batch, hidden, item = Memory(), p.batch, p.hidden, p.item
-        self.memory, self.p = memory, p
-        self.w = {side: memory.tensor(f"w_{side}", p.wide, hidden, item) for side in ("ih", "hh")}
-        self.w_turned = {side: memory.tensor(f"wt_{side}", hidden, p.wide, item) for side in ("ih", "hh")}
+    def __init__(self, p: Recurrent, memory: Memory, at: Place | None = None) -> None:
+        batch, hidden, item = p.batch, p.hidden, p.item
+        self.memory, self.p, self.at = memory, p, at
+        into = {"ih": p.into, "hh": hidden}
+        self.w = {side: memory.tensor(f"w_{side}", p.wide, into[side], item) for side in into}
+        self.w_turned = {side: memory.tensor(f"wt_{side}", into[side], p.wide, item) for side in into}
         self.bias = memory.tensor("bias", 1, 2 * p.wide, item)
-        self.x = memory.tensor("x", batch * p.steps, hidden, item)
+        self.x = at.x if at else memory.tensor("x", batch * p.steps, p.into, item)
         self.h = memory.tensor("h", batch * (p.steps + 1), hidden, item)  # the first state, then all
         self.c = memory.tensor("c", batch * (p.steps + 1), hidden, item)
         self.reserve = memory.tensor("reserve", batch * p.steps, p.wide + hidden, item)
@@ -41,7 +59,7 @@ class _Tensors:
         self.dh = memory.tensor("dh", batch, hidden, item)
         self.dc = memory.tensor("dc", batch, hidden, item)
         self.dgates = memory.tensor("dgates", batch * p.steps, p.wide, item)
-        self.dw = memory.tensor("dw", 1, 2 * p.wide * hidden, item)
+        self.dw = memory.tensor("dw", 1, p.wide * (p.into + hidden), item)
         self.input_gates = memory.tensor("gates", batch * p.steps, p.wide, item)
 
     def step(self, whole: Tensor, number: int, many: int = 1) -> Tensor:
@@ -50,11 +68,16 @@ class _Tensors:
         address = whole.address + number * rows * whole.pitch
         return Tensor(f"{whole.name}[{number}]", many * rows, whole.cols, whole.item, address)
 
+    def time(self, number: int) -> int:
+        """Return which step of the inputs a step takes."""
+        return self.p.steps - 1 - number if self.at and self.at.reverse else number
+
     def gemm(self, role: str, a: Tensor, b: Tensor) -> tuple[tuple[Kernel, ...], Tensor]:
         """Return the kernels of a role's GEMM, and its result."""
-        if role not in self.p.kernels:
-            raise WorkloadError(f"rnn: no kernel is told for {role}")
-        return told_launches(self.p.kernels[role], self.p.problem(role), self.memory, (a, b))
+        problem = self.p.problem(role)
+        if role in self.p.kernels:
+            return told_launches(self.p.kernels[role], problem, self.memory, (a, b))
+        return launches_of(predicted(chosen(problem), problem), problem, self.memory, (a, b))
 
 
 def _weights(t: _Tensors, side: str) -> Tensor:
@@ -76,11 +99,14 @@ def _begin(t: _Tensors) -> list[Kernel]:
 def _forward(t: _Tensors, number: int) -> list[Kernel]:
     """Return the kernels of a step forward."""
     p, h, many, row = t.p, t.p.hidden, GATES[t.p.cell], number * t.p.batch
+    now = t.time(number) * p.batch
     kernels, state = t.gemm("hidden", _weights(t, "hh"), t.step(t.h, number))
     reads = [Field(state, g * h) for g in range(many)]
-    reads += [Field(t.input_gates, g * h, row) for g in range(many)]
+    reads += [Field(t.input_gates, g * h, now) for g in range(many)]
     reads += [Field(t.bias, g * h, shared=True) for g in range(2 * many)]
     writes = [Field(t.h, 0, row + p.batch)]
+    if t.at:
+        writes.append(Field(t.at.y, t.at.col, now))
     if p.cell == "gru":
         reads.append(Field(t.h, 0, row))
     if p.cell == "lstm":
@@ -132,12 +158,32 @@ def check_pass(p: Recurrent) -> None:
         check_told(told, p.problem(role))
 
 
+def rnn_forward(p: Recurrent, memory: Memory, at: Place, shown: int = 0) -> tuple[list[Kernel], list[Kernel]]:
+    """Return what a forward pass launches before its steps, and the kernels of its steps.
+
+    ``shown``: of so many steps at most (0: all). Raises WorkloadError for operands that do not fit, and for
+    passes that one kernel runs.
+    """
+    rows, wide = p.batch * p.steps, at.col + p.hidden
+    if (at.x.rows, at.x.cols, at.x.item) != (rows, p.into, p.item) or at.y.rows != rows or at.y.cols < wide:
+        raise WorkloadError(
+            f"rnn: x is {at.x.rows} x {at.x.cols}, y {at.y.rows} x {at.y.cols}: must be {rows} x {p.into},"
+            f" {rows} x {wide} at least"
+        )
+    if p.persistent or p.direction == "forward_backward":
+        raise WorkloadError("rnn: given operands: forward, and of one kernel a step alone")
+    t = _Tensors(p, memory, at)
+    before = _begin(t)
+    many = min(shown, p.steps) if shown else p.steps
+    return before, [each for number in range(many) for each in _forward(t, number)]
+
+
 def rnn_parts(p: Recurrent, shown: int = 0) -> dict[str, Job]:
     """Return the pass in parts that run one after another: ``begin``, ``forward``, ``backward``, ``end``.
 
     ``shown``: only so many steps forward and backward (0: all). A persistent kernel is not cut.
     """
-    t = _Tensors(p)
+    t = _Tensors(p, Memory())
     many = min(shown, p.steps) if shown and not p.persistent else p.steps
     parts = {"begin": _begin(t)}
     if p.persistent:

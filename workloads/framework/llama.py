@@ -1,0 +1,196 @@
+"""LLaMA as PyTorch and Hugging Face's transformers run it in a captured graph, forward, in bf16.
+
+Norms, rotations of positions and repeated keys are element-wise kernels one by one, as recorded on an H100;
+attention is cuDNN's, with a mask that is added to the scores. Fills stand in for kernels of a
+few elements. A concatenation reads heads as if they were in the order in which it writes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Memory, Tensor
+from pysim.workloads.library.attentions.attention import Places, attention
+from pysim.workloads.library.attentions.attention_problem import Attention, Planes
+from pysim.workloads.library.memory import memory_bound as memory_ops
+from pysim.workloads.library.memory.cat_copy import Columns, cat_columns
+from pysim.workloads.library.memory.pointwise_costs import ADD, MUL
+from pysim.workloads.library.memory.pointwise_gather import drawn
+from pysim.workloads.library.memory.pointwise_parts import Work, flat
+from pysim.workloads.library.memory.strided import View, dense, strided
+
+from . import operations as op
+from .math_attention import CHOOSE, FP16_EACH, FP32_EACH
+from .network import Counter, Network, shown_of
+from .tape import Tape, Value
+
+DTYPE, ITEM, FLOAT = "bf16", 2, 4
+BEFORE, AFTER_MASK = 23, 10  # kernels of a few elements before the mask of pairs is made, and after it
+
+
+@dataclass(frozen=True, slots=True)
+class Llama:
+    """``layers`` of ``d`` features, ``heads`` on ``kv_heads`` of keys and values, and ``ffn`` features.
+
+    ``batch`` sequences of ``seq`` tokens.
+    """
+
+    d: int
+    heads: int
+    kv_heads: int
+    ffn: int
+    layers: int
+    batch: int
+    seq: int
+    vocabulary: int = 32000
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that are not positive, and heads that do not share evenly."""
+        sizes = self.d, self.heads, self.kv_heads, self.ffn, self.layers, self.batch, self.seq
+        if min(sizes) < 1 or self.d % self.heads or self.heads % self.kv_heads:
+            raise WorkloadError(f"LLaMA of {self.d} features, {self.heads} heads on {self.kv_heads}")
+
+    @property
+    def each(self) -> int:
+        """Features of a head."""
+        return self.d // self.heads
+
+    @property
+    def tokens(self) -> int:
+        """Rows of an activation."""
+        return self.batch * self.seq
+
+
+@dataclass(slots=True)
+class _Run:
+    llama: Llama
+    tape: Tape
+    cosines: Tensor  # of each token of a sequence, [seq, d of a head]; sines alike
+    sines: Tensor
+
+    def linear(self, x: Value, out: int) -> Value:
+        weight = self.tape.value("w", out, x.tensor.cols, ITEM)
+        return op.linear(self.tape, x, weight, None, DTYPE)
+
+    def small(self, count: int) -> None:
+        """Launch kernels of a few elements."""
+        for _ in range(count):
+            self.tape.run(memory_ops.fill(self.tape.memory, 1, 1, "fp32"))
+
+    def norm(self, x: Value) -> Value:
+        """Return the RMSNorm of each row."""
+        tape, memory, (rows, d) = self.tape, self.tape.memory, (x.tensor.rows, x.tensor.cols)
+        wide = tape.run(memory_ops.cast(memory, x.tensor, DTYPE, "fp32"))
+        squares = tape.run(memory_ops.square(memory, wide))
+        means = tape.run(memory_ops.sum_rows(memory, squares, cold=True))
+        scale = tape.run(memory_ops.rsqrt(memory, tape.run(memory_ops.add_scalar(memory, means))))
+        scaled = memory.tensor("scaled", rows, d, FLOAT)
+        inputs = dense(wide, (d, rows)), View(flat(scale), (0, 1))
+        tape.launch([strided("mul_rows", (d, rows), inputs, dense(scaled, (d, rows)), MUL, FP32_EACH)])
+        narrow = tape.run(memory_ops.cast(memory, scaled, "fp32", DTYPE))
+        made, weight = memory.tensor("normed", rows, d, ITEM), memory.tensor("w_norm", 1, d, ITEM)
+        inputs = View(flat(weight), (1, 0)), dense(narrow, (d, rows))
+        tape.launch([strided("mul_columns", (d, rows), inputs, dense(made, (d, rows)), MUL, FP16_EACH)])
+        return Value(made)
+
+    def rotated(self, x: Tensor, heads: int) -> Tensor:
+        """Return the heads of [tokens, heads * d], rotated by their positions, as they were side by side."""
+        m, tape, memory, d = self.llama, self.tape, self.tape.memory, self.llama.each
+        sizes = d, heads, m.seq, m.batch
+        by_place = (1, 0, d, 0)  # strides of cosines and sines, which all heads and sequences share
+
+        def new(name: str) -> Tensor:
+            return memory.tensor(name, m.tokens, heads * d, ITEM)
+
+        turned, half = new("by_cosine"), memory.tensor("half", m.tokens * heads, d // 2, ITEM)
+        inputs = dense(x, sizes), View(flat(self.cosines), by_place)
+        tape.launch([strided("mul_cosine", sizes, inputs, dense(turned, sizes), MUL, FP16_EACH)])
+        narrow = d // 2, heads, m.seq, m.batch
+        rows = Tensor(x.name, m.tokens * heads, d, ITEM, x.address)
+        second = View(rows, (1, d, heads * d, m.seq * heads * d), d // 2)
+        tape.launch([strided("negate", narrow, [second], dense(half, narrow), Work(ints=1), FP16_EACH)])
+        swapped = memory.tensor("swapped", m.tokens * heads, d, ITEM)
+        tape.launch([cat_columns([Columns(half), Columns(rows)], d // 2, swapped)])
+        # stacked: heads of a sequence one below the other
+        stacked, stacked_sizes = (
+            memory.tensor("by_sine", m.tokens * heads, d, ITEM),
+            (d, m.seq, heads, m.batch),
+        )
+        inputs = dense(swapped, stacked_sizes), View(flat(self.sines), (1, d, 0, 0))
+        tape.launch(
+            [strided("mul_sine", stacked_sizes, inputs, dense(stacked, stacked_sizes), MUL, FP16_EACH)]
+        )
+        made = new("rotated")
+        other = View(stacked, (1, m.seq * d, d, heads * m.seq * d))
+        tape.launch(
+            [strided("add", sizes, (dense(turned, sizes), other), dense(made, sizes), ADD, FP16_EACH)]
+        )
+        return made
+
+    def repeated(self, x: Tensor) -> Tensor:
+        """Return keys or values once for each head that takes them, heads one below the other."""
+        m, d, share = self.llama, self.llama.each, self.llama.heads // self.llama.kv_heads
+        made = self.tape.memory.tensor("repeated", m.tokens * m.heads, d, ITEM)
+        sizes, pitch = (d, m.seq, share, m.kv_heads, m.batch), m.kv_heads * d
+        source = View(x, (1, pitch, 0, d, m.seq * pitch))
+        self.tape.launch([strided("copy_repeated", sizes, [source], dense(made, sizes), Work(), FP16_EACH)])
+        return made
+
+    def attention(self, x: Value, mask: Tensor) -> Value:
+        m, tape, memory = self.llama, self.tape, self.tape.memory
+        q, k, v = (self.linear(x, heads * m.each) for heads in (m.heads, m.kv_heads, m.kv_heads))
+        turned = self.rotated(q.tensor, m.heads)
+        keys = self.repeated(self.rotated(k.tensor, m.kv_heads))
+        values = self.repeated(v.tensor)
+        low, zero = (tape.run(memory_ops.fill(memory, 1, 1, DTYPE)) for _ in range(2))
+        bias, sizes = memory.tensor("bias", m.tokens, m.seq, ITEM), (m.seq, m.seq, m.batch)
+        inputs = dense(mask, sizes), View(zero, (0, 0, 0)), View(low, (0, 0, 0))
+        tape.launch([strided("where", sizes, inputs, dense(bias, sizes), CHOOSE, FP16_EACH)])
+        problem = Attention(m.batch, m.heads, m.heads, m.seq, m.seq, m.each)
+        o = memory.tensor("attended", m.tokens, m.d, ITEM)
+        side_by_side = Planes(turned, m.seq, m.heads, m.each), Planes(o, m.seq, m.heads, m.each)
+        operands = side_by_side[0], problem.stacked(keys, keys=True), problem.stacked(values, keys=True)
+        places = Places(operands, (side_by_side[1],))
+        tape.launch(attention(problem, memory, backend="cudnn", bias=bias, places=places).kernels)
+        return self.linear(Value(o), m.d)
+
+    def feed_forward(self, x: Value) -> Value:
+        memory, tape = self.tape.memory, self.tape
+        gate = tape.run(memory_ops.silu(memory, self.linear(x, self.llama.ffn).tensor))
+        up = self.linear(x, self.llama.ffn).tensor
+        return self.linear(Value(tape.run(memory_ops.mul(memory, gate, up))), self.llama.d)
+
+    def layer(self, x: Value, mask: Tensor) -> Value:
+        x = op.add(self.tape, x, self.attention(self.norm(x), mask))
+        return op.add(self.tape, x, self.feed_forward(self.norm(x)))
+
+    def mask(self) -> Tensor:
+        """Return which pairs of tokens attend, a byte each: two rules, one after the other."""
+        m, tape = self.llama, self.tape
+        made = [tape.memory.tensor("mask", m.tokens, m.seq, 1) for _ in range(3)]
+        sizes = m.seq, m.seq, m.batch
+        for before, after in pairwise(made):
+            inputs = dense(before, sizes), View(flat(before), (1, m.seq, 0))
+            tape.launch([strided("and_pairs", sizes, inputs, dense(after, sizes), CHOOSE, FP16_EACH)])
+        return made[-1]
+
+
+def llama_network(llama: Llama, memory: Memory, shown: int = 0) -> Network:
+    """Return the kernels of a forward pass, of ``shown`` layers at most (0: all)."""
+    m, tape = llama, Tape(memory, training=False)
+    cosines, sines = (memory.tensor(name, m.seq, m.each, ITEM) for name in ("cosines", "sines"))
+    run, counter = _Run(m, tape, cosines, sines), Counter(tape)
+    table = memory.tensor("words", m.vocabulary, m.d, ITEM)
+    x = Value(tape.run(memory_ops.embedding(memory, table, drawn(m.tokens, m.vocabulary))))
+    run.small(BEFORE)
+    mask = run.mask()
+    run.small(AFTER_MASK)
+    counter.mark()
+    many = shown_of(m.layers, shown)
+    for number in range(many):
+        x = run.layer(x, mask)
+        counter.mark(1 if number + 1 < many else m.layers - many + 1)
+    run.linear(run.norm(x), m.vocabulary)
+    return counter.network()

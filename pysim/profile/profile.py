@@ -1,70 +1,28 @@
-"""A profile as users meet it: read it, ask what other schemes would make of it, print or keep the answer."""
+"""A profile as users meet it: read it, and ask what other schemes would make of it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from pysim.errors import ConfigError, InputError, brief
 
 from .events import KERNEL, Ran, Recording
-from .losses import Loss, Losses
-from .model.breakdown import Breakdown, breakdown
+from .losses import Losses
+from .model.breakdown import breakdown
 from .model.card import Card, known_device
 from .model.dependence import Dependences, dependences
-from .model.schemes import Outcome, Run, outcomes
+from .model.schemes import Run, outcomes
 from .reading.kineto import read_kineto
 from .reading.launches import join_launches, mark_programmatic
 from .reading.table import read_table
 from .reading.text import pieces
 from .reading.times import settle_times
-from .report import report
+from .report import WhatIf
 
 UNITS = ("us", "ns")
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """What each scheme would make of a run. ``print`` it, or take :meth:`as_dict` for JSON."""
-
-    source: str
-    gpu: str
-    recorded: Mapping[str, float]
-    schemes: tuple[Outcome, ...]
-    refused: Mapping[str, str]
-    time: Breakdown
-    edges: Mapping[str, int]
-    notes: tuple[str, ...]
-    losses: tuple[Loss, ...]
-
-    def __getitem__(self, scheme: str) -> Outcome:
-        """Return the outcome of a scheme; ConfigError for one that there is not."""
-        for row in self.schemes:
-            if row.scheme == scheme:
-                return row
-        names = ", ".join(row.scheme for row in self.schemes)
-        raise ConfigError(f"{self.source}: no scheme {brief(scheme, 40)}: there are {names}")
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain numbers, texts, lists and dicts; times in us."""
-        return {
-            "profile": self.source,
-            "gpu": self.gpu,
-            "recorded": dict(self.recorded),
-            "schemes": [asdict(row) for row in self.schemes],
-            "refused": [{"scheme": name, "reason": why} for name, why in self.refused.items()],
-            "time": {f"{name}_us" if name not in ("single", "several") else f"{name}_wave_kernels": value
-                     for name, value in asdict(self.time).items()},
-            "dependences": dict(self.edges),
-            "notes": list(self.notes),
-            "losses": [asdict(row) for row in self.losses],
-        }  # fmt: skip
-
-    def __str__(self) -> str:
-        """Return the tables as text."""
-        return report(self)
 
 
 @dataclass(slots=True)

@@ -1,12 +1,57 @@
-"""The tables of a profile as text."""
+"""What schemes would make of a profile: for programs, as JSON, and as tables of text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
-if TYPE_CHECKING:
-    from .profile import WhatIf
+from pysim.errors import ConfigError, brief
+
+from .losses import Loss
+from .model.breakdown import Breakdown
+from .model.schemes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What each scheme would make of a run. ``print`` it, or take :meth:`as_dict` for JSON."""
+
+    source: str
+    gpu: str
+    recorded: Mapping[str, float]
+    schemes: tuple[Outcome, ...]
+    refused: Mapping[str, str]
+    time: Breakdown
+    edges: Mapping[str, int]
+    notes: tuple[str, ...]
+    losses: tuple[Loss, ...]
+
+    def __getitem__(self, scheme: str) -> Outcome:
+        """Return the outcome of a scheme; ConfigError for one that there is not."""
+        for row in self.schemes:
+            if row.scheme == scheme:
+                return row
+        names = ", ".join(row.scheme for row in self.schemes)
+        raise ConfigError(f"{self.source}: no scheme {brief(scheme, 40)}: there are {names}")
+
+    def as_dict(self) -> dict[str, object]:
+        """Return all of it as plain numbers, texts, lists and dicts; times in us."""
+        return {
+            "profile": self.source,
+            "gpu": self.gpu,
+            "recorded": dict(self.recorded),
+            "schemes": [asdict(row) for row in self.schemes],
+            "refused": [{"scheme": name, "reason": why} for name, why in self.refused.items()],
+            "time": {f"{name}_us" if name not in ("single", "several") else f"{name}_wave_kernels": value
+                     for name, value in asdict(self.time).items()},
+            "dependences": dict(self.edges),
+            "notes": list(self.notes),
+            "losses": [asdict(row) for row in self.losses],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        """Return the tables as text."""
+        return report(self)
 
 
 def _time(us: float) -> str:

@@ -12,4 +12,4 @@ from .lookups import LOOKUPS
 from .profiles import PROFILES
 from .results import RESULTS
 
-COMMANDS: Mapping[str, Command] = {row.name: row for row in (*BATCHES, *RESULTS, *PROFILES, *LOOKUPS, *JOBS)}
+COMMANDS: Mapping[str, Command] = {row.name: row for row in (*BATCHES, *PROFILES, *RESULTS, *LOOKUPS, *JOBS)}

@@ -16,9 +16,9 @@ _KERNELS = "pysim what-if kernels.csv.gz --gpu h200 --where workload=gru,mode=ea
 PROFILES = (
     Command(
         "what-if",
-        "profiles",
+        "run and batches",
         "pysim.cli.what_if:what_if",
-        "What would a measured run take under other schemes? Reads a file of the PyTorch profiler or a table"
+        "Say what a measured run would take under other schemes. Reads a PyTorch profile or a table"
         " of kernels; prints a time and a range for each scheme, where the time goes, and what was left out.",
         (
             ("a file of the PyTorch profiler", "pysim what-if trace.json.gz"),

@@ -85,7 +85,7 @@ def tensor_edges(
 
     RAW, WAR and WAW between whole storages; kernels of one operator run in order. A kernel whose operator the
     trace does not have waits for all before it, and all after wait for it. That memory of freed tensors is
-    used again is not in the trace. Raises InputError for a file that is no execution trace, or of another run.
+    used again is not in the trace. Raises InputError for what is no execution trace, or is of another run.
     """
     known = _read(path, losses)
     writer: dict[int, int] = {}

@@ -93,10 +93,10 @@ def _shared(run: Run) -> list[str]:
     """Return how kernels that overlap are treated, where streams are several."""
     if run.edges.streams < 2:
         return []
-    seen = sum(speed is not None for speed in run.rule.measured)
+    seen = sum(slower is not None for slower in run.rule.measured)
     return [
         "kernels that overlap slow each other down: a later one runs in the slots that earlier ones leave;"
-        f" for {seen} of {len(run.work)}, which the profile has alone and beside others, at the speed"
+        f" for {seen} of {len(run.work)}, which the profile has alone and beside others, as much as"
         " measured there"
     ]
 

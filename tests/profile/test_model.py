@@ -128,7 +128,8 @@ def test_speed_beside_others_is_measured_where_the_profile_has_both(tmp_path):
             events += launched(500 + 100.0 * i, 12.5, name="a", corr=corr, stream=stream, tbs=1056)
     found = from_profile(written(tmp_path, events))
     rule, work = works(found.kernels, [0.5] * 12)
-    assert rule.measured == pytest.approx([0.8] * 12)
+    assert rule.measured == pytest.approx([0.25] * 12)
+    assert rule.speeds([0, 1, 2], [0.0] * 3) == pytest.approx([1 / 1.5] * 3)
     assert work == pytest.approx([10.0] * 12)
 
 

@@ -61,14 +61,14 @@ class Run:
     def area(self) -> float:
         """Time that the slots of all TBs take if none is ever idle, us; the longest kernel takes no less.
 
-        Two kernels that run beside each other at a measured speed leave each half of the GPU at that speed.
+        A kernel that each of those beside it slows down by a measured share takes that share of the GPU.
         """
         total = longest = 0.0
         for i, (ran, work) in enumerate(zip(self.edges.order, self.least, strict=True)):
             if ran.kind == KERNEL:
-                number, speed = self.waves[i], self.rule.measured[i]
+                number, slower = self.waves[i], self.rule.measured[i]
                 share = number / math.ceil(number) if number else 1.0
-                total += work * (share if speed is None else min(share, 0.5 / speed))
+                total += work * (share if slower is None else min(share, slower))
                 longest = max(longest, work)
         return max(total, longest)
 

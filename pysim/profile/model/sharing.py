@@ -2,8 +2,8 @@
 
 Dispatch follows the leftover rule of today's GPUs: a kernel's TBs start once those of the kernels before it
 have been dispatched, in the slots that are left. A kernel that gets a share of the slots that it wants runs
-at that speed. Where the profile has the same kernel both alone and beside others, its speed beside others is
-measured there instead. The rule is first run backwards over the recording, which gives each kernel its work:
+at that speed. Where the profile has the same kernel both alone and beside others, how much each of the others
+slows it down is measured there instead. The rule is first run backwards over the recording, which gives each kernel its work:
 its duration alone. A replay in which kernels overlap as they did takes as long as it did.
 """
 
@@ -18,7 +18,7 @@ from statistics import median
 
 from pysim.profile.events import Ran
 
-_ALONE, _BESIDE = 0.05, 0.3  # of a duration spent beside others: less counts as alone, more as beside
+_ALONE, _BESIDE = 0.05, 0.3  # kernels beside one, averaged over its duration: less is alone, more is beside
 _FEWEST = 3  # runs of each kind that a measured speed needs
 _SLOWEST = 0.02
 _CLOSE = 1e-9  # shares that differ by less are equal
@@ -26,7 +26,11 @@ _CLOSE = 1e-9  # shares that differ by less are equal
 
 @dataclass(slots=True)
 class Sharing:
-    """The rule for the kernels of a profile, by position: waves, and measured speed beside others or None."""
+    """The rule for the kernels of a profile, by position.
+
+    ``measured``: by how much each kernel that runs beside it makes it longer, as a share of its time alone;
+    None: not known.
+    """
 
     waves: list[float]
     measured: list[float | None]
@@ -43,12 +47,16 @@ class Sharing:
         if len(active) == 1:
             return [1.0]
         left, made = 1.0, []
+        others = sum(self.waves[i] > 0 for i in active) - 1
         for i, part in zip(active, done, strict=True):
             want = self.held(i, part)
             got = min(want, max(left, 0.0))
             left -= got
-            known = self.measured[i]
-            made.append(1.0 if not want else known if known is not None else max(got / want, _SLOWEST))
+            slower = self.measured[i]
+            if not want:
+                made.append(1.0)
+            else:
+                made.append(max(got / want, _SLOWEST) if slower is None else 1 / (1 + slower * others))
         return made
 
 
@@ -95,22 +103,22 @@ def works(order: Sequence[Ran], waves: Sequence[float]) -> tuple[Sharing, list[f
     slices = _slices(order, starts, waves)
     beside = [0.0] * len(order)
     for begin, end, active in slices:
-        if sum(waves[i] > 0 for i in active) > 1:
-            for i in active:
-                beside[i] += end - begin
+        number = sum(waves[i] > 0 for i in active)
+        for i in active:
+            beside[i] += (end - begin) * max(0, number - 1)
     took: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     for i, ran in enumerate(order):
         if waves[i]:
             took[ran.name, ran.tbs].append((ran.end - starts[i], beside[i]))
-    speed: dict[tuple[str, int], float] = {}
+    slower: dict[tuple[str, int], float] = {}
     for key, rows in took.items():
         lone = [length for length, shared in rows if shared < _ALONE * length]
         slow = [(length, shared) for length, shared in rows if shared > _BESIDE * length]
         if len(lone) >= _FEWEST and len(slow) >= _FEWEST:
             usual = median(lone)
-            found = median((usual - (length - shared)) / shared for length, shared in slow)
-            speed[key] = min(1.0, max(_SLOWEST, found))
-    rule = Sharing(list(waves), [speed.get((ran.name, ran.tbs)) for ran in order])
+            found = median((length / usual - 1) / (shared / length) for length, shared in slow) if usual else 0.0
+            slower[key] = max(0.0, found)
+    rule = Sharing(list(waves), [slower.get((ran.name, ran.tbs)) for ran in order])
     work = [0.0] * len(order)
     for begin, end, active in slices:
         if len(active) == 1:

@@ -3,8 +3,8 @@
 Dispatch follows the leftover rule of today's GPUs: a kernel's TBs start once those of the kernels before it
 have been dispatched, in the slots that are left. A kernel that gets a share of the slots that it wants runs
 at that speed. Where the profile has the same kernel both alone and beside others, how much each of the others
-slows it down is measured there instead. The rule is first run backwards over the recording, which gives each kernel its work:
-its duration alone. A replay in which kernels overlap as they did takes as long as it did.
+slows it down is measured there instead. The rule is first run backwards over the recording, which gives each
+kernel its work: its duration alone. A replay in which kernels overlap as they did takes as long as it did.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def works(order: Sequence[Ran], waves: Sequence[float]) -> tuple[Sharing, list[f
         slow = [(length, shared) for length, shared in rows if shared > _BESIDE * length]
         if len(lone) >= _FEWEST and len(slow) >= _FEWEST:
             usual = median(lone)
-            found = median((length / usual - 1) / (shared / length) for length, shared in slow) if usual else 0.0
+            found = (
+                median((length / usual - 1) / (shared / length) for length, shared in slow) if usual else 0.0
+            )
             slower[key] = max(0.0, found)
     rule = Sharing(list(waves), [slower.get((ran.name, ran.tbs)) for ran in order])
     work = [0.0] * len(order)

@@ -182,7 +182,7 @@ static inline void fetch_ahead(const void *base, gs_prefetch what, u64 pay)
 {
     if (what == GS_PREFETCH_L2_SETS) {
         __builtin_prefetch((const gs_set *)base + GS_PAY_ROW(pay), 1);
-    } else if (what == GS_PREFETCH_L1_LINES) {
+    } else if (what == GS_PREFETCH_L1_LINES && GS_PAY_SLOT(pay) != GS_SLOT_BULK) {
         __builtin_prefetch(((const gs_sm *)base)[GS_PAY_SM(pay)].l1 + GS_PAY_L1(pay) / GS_L1_WAYS, 1);
     }
 }

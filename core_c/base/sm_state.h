@@ -152,8 +152,9 @@ typedef struct gs_pipeline {
     u32 done[GS_MULTIPLIES];  /* cycles in which the last groups end */
 } gs_pipeline;
 
-/* Where the lines of a bulk copy go: TB slots of SMs, the SM that asked for them first. It stays until
-   GS_FLIGHTS more have been issued, and an SM never has so many on their way. */
+/* Where the lines of a bulk copy go: TB slots of SMs, the SM that asked for them first, and those of a group
+   of SMs together. It stays until GS_FLIGHTS more have been issued, and an SM never has so many on their way.
+ */
 typedef struct gs_flight {
     u16 sm[GS_CLUSTER_TBS];
     u8 slot[GS_CLUSTER_TBS];

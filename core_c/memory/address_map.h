@@ -86,15 +86,34 @@ static inline gs_block gs_quad_block(const gs_address_map *m, u64 line)
     return b;
 }
 
-static GS_ALWAYS_INLINE void gs_quad_home(const gs_address_map *m, const gs_block *b, u32 line, u32 *slice,
-                                          u32 *set, u32 *tag)
+/* What gs_quad_home needs, copied once for many lines. */
+typedef struct gs_homes {
+    const u8 *fold, *place;
+    u32 chunked, two_partitions, half, half_inverse, second, paired, sets; /* second: its first place */
+} gs_homes;
+
+static inline gs_homes gs_homes_make(const gs_address_map *m)
 {
-    u32 fold = m->fold[0][line >> 3 << 1 | (line >> 1 & 1)] ^ b->fold, side = fold >> 6 & 1;
-    u32 rest = b->rest + (fold & 63), more = rest * m->half_inverse >> 20, x = rest - more * m->half;
-    x ^= x < m->paired ? side : 0;
-    *slice = m->two_partitions ? side * (m->half + m->gap) + m->place[x] : x;
+    return (gs_homes){.fold = m->fold[0],
+                      .place = m->place,
+                      .chunked = m->chunked,
+                      .two_partitions = m->two_partitions,
+                      .half = m->half,
+                      .half_inverse = m->half_inverse,
+                      .second = m->half + m->gap,
+                      .paired = m->paired,
+                      .sets = m->sets};
+}
+
+static GS_ALWAYS_INLINE void gs_quad_home(const gs_address_map *m, const gs_homes *h, const gs_block *b,
+                                          u32 line, u32 *slice, u32 *set, u32 *tag)
+{
+    u32 fold = h->fold[line >> 3 << 1 | (line >> 1 & 1)] ^ b->fold, side = fold >> 6 & 1;
+    u32 rest = b->rest + (fold & 63), more = rest * h->half_inverse >> 20, x = rest - more * h->half;
+    x ^= x < h->paired ? side : 0;
+    *slice = h->two_partitions ? side * h->second + h->place[x] : x;
     u32 at = b->quotient + more;
-    at = m->two_partitions ? at : at << 1 | side;
+    at = h->two_partitions ? at : at << 1 | side;
     at = at << 3 | (fold >> 7) << 2 | (line & 1) | (line >> 1 & 2);
     u32 begin = b->set;
     *tag = b->tag;
@@ -105,7 +124,7 @@ static GS_ALWAYS_INLINE void gs_quad_home(const gs_address_map *m, const gs_bloc
         *tag = next.tag;
     }
     at += begin;
-    *set = at >= m->sets ? at - m->sets : at;
+    *set = at >= h->sets ? at - h->sets : at;
 }
 
 static inline gs_block gs_block_of(const gs_address_map *m, u64 line)
@@ -114,11 +133,11 @@ static inline gs_block gs_block_of(const gs_address_map *m, u64 line)
 }
 
 /* `at`: the line's place in its block */
-static GS_ALWAYS_INLINE void gs_home_in(const gs_address_map *m, const gs_block *b, u32 at, u32 *slice,
-                                        u32 *set, u32 *tag)
+static GS_ALWAYS_INLINE void gs_home_by(const gs_address_map *m, const gs_homes *h, const gs_block *b, u32 at,
+                                        u32 *slice, u32 *set, u32 *tag)
 {
-    if (m->chunked) {
-        gs_quad_home(m, b, at, slice, set, tag);
+    if (h->chunked) {
+        gs_quad_home(m, h, b, at, slice, set, tag);
         return;
     }
     u32 x = (u32)(at * m->slices_inverse >> 40), s = at - x * m->slices + gs_slice_rotation(m, b, x);
@@ -131,6 +150,13 @@ static GS_ALWAYS_INLINE void gs_home_in(const gs_address_map *m, const gs_block 
         *slice = s >= m->wraps ? s - m->wraps : s;
         *tag = b->tag * 2 + (s >= m->wraps);
     }
+}
+
+static GS_ALWAYS_INLINE void gs_home_in(const gs_address_map *m, const gs_block *b, u32 at, u32 *slice,
+                                        u32 *set, u32 *tag)
+{
+    const gs_homes h = gs_homes_make(m);
+    gs_home_by(m, &h, b, at, slice, set, tag);
 }
 
 static inline void gs_home(const gs_address_map *m, u64 line, u32 *slice, u32 *set, u32 *tag)

@@ -9,27 +9,34 @@
 /* Advances the link to time t: clusters with queued transfers share it evenly until then. */
 static inline void gs_gpc_link_advance(gs_gpc_link *link, u64 t)
 {
-    u64 time = t > link->at ? t - link->at : 0;
-    link->at = gs_max(t, link->at);
+    u64 a = link->left[0], b = link->left[1], c = link->left[2], time = t - link->at;
+    if (t <= link->at) {
+        return;
+    }
+    link->at = t;
+    if (!(a | b | c)) {
+        return;
+    }
     while (time) {
-        u64 n = 0, least = GS_NEVER;
-        for (u32 i = 0; i < GS_CLUSTERS; i++) {
-            n += link->left[i] != 0;
-            least = link->left[i] ? gs_min(least, link->left[i]) : least;
-        }
+        u64 n = (u64)(a != 0) + (b != 0) + (c != 0);
         if (n == 0) {
             break;
         }
-        u64 each = gs_min(least, n == 3 ? time / 3 : time >> (n - 1));
+        /* of 0 less 1 is the greatest number: who has nothing queued is not the least */
+        u64 least = gs_min(gs_min(a - 1, b - 1), c - 1) + 1, each = n == 3 ? time / 3 : time >> (n - 1);
+        each = gs_min(least, each);
         if (each == 0) {
             link->at -= time; /* the remainder is too small to divide: the next call shares it */
             break;
         }
-        for (u32 i = 0; i < GS_CLUSTERS; i++) {
-            link->left[i] -= link->left[i] ? each : 0;
-        }
+        a -= a ? each : 0;
+        b -= b ? each : 0;
+        c -= c ? each : 0;
         time -= each * n;
     }
+    link->left[0] = a;
+    link->left[1] = b;
+    link->left[2] = c;
 }
 
 /* Reserves the link for a reply to `sm` that is ready at time t; returns how long it waits for the link,

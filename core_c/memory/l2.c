@@ -43,14 +43,10 @@ typedef struct request {
     int through_twin; /* a store that came through the opposite slice, whose twin keeps it */
 } request;
 
-/* A request with two partitions. 1: it is done. */
+/* A request with two partitions, but for loads that serve() gives to gs_l2_twin_load. 1: it is done. */
 static GS_ALWAYS_INLINE int pass_partition(const server *v, request *r)
 {
     gs_sim *sim = v->sim;
-    if (r->tag & GS_ACROSS && r->load) {
-        gs_l2_twin_load(v->ctx, r->s, r->set, v->sender, r->m, v->group);
-        return 1;
-    }
     if (r->tag & GS_ACROSS && r->from >= GS_SENDER_SLICE) {
         gs_l2_twin_store(sim, r->s, r->set, r->tag, r->mask, r->t);
         return 1;
@@ -207,6 +203,10 @@ static GS_ALWAYS_INLINE void serve(gs_ctx *ctx, u32 group, const gs_msg *m, u32 
     }
     for (const gs_msg *end = m + n; m < end; m++) {
         u64 pay = m->pay;
+        if (f.partitions && (pay & (gs_pay_op(0, 0, 7, 0) | GS_ACROSS)) == GS_ACROSS) { /* a load */
+            gs_l2_twin_load(ctx, of[GS_PAY_SLICE(pay)], &sets[GS_PAY_ROW(pay)], &sender, m, group);
+            continue;
+        }
         u32 kind = GS_PAY_KIND(pay), mask = GS_PAY_MASK(pay);
         request r = {.m = m,
                      .s = of[GS_PAY_SLICE(pay)],

@@ -17,7 +17,8 @@ static inline gs_l2_join *gs_l2_join_of(const gs_sim *sim, gs_slice *s, u64 pay,
     u64 key = (u64)tag | (u64)row << 16 | (u64)sim->join_group_of[sm] << 32;
     gs_l2_join *j = &s->join[(key * 0x9e3779b97f4a7c15ull >> 32) & (GS_L2_JOINS - 1)];
     if (j->key != key + 1) {
-        *j = (gs_l2_join){.key = key + 1};
+        j->key = key + 1;
+        j->until = 0; /* no load joins it: gs_l2_join_begin sets the rest */
     }
     return j;
 }

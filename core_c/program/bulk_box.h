@@ -45,10 +45,14 @@ static inline gs_bulk_part gs_bulk_part_first(const gs_bulk_rows *r, u32 row)
     return (gs_bulk_part){.line = (at >> 7) - 1, .at = at, .end = at + r->bytes};
 }
 
-/* 1: there is another line */
-static inline int gs_bulk_part_next(gs_bulk_part *l)
+/* 1: there is another line; `whole`: of a row that begins and ends with a line, whose masks the caller knows
+ */
+static inline int gs_bulk_part_next(gs_bulk_part *l, int whole)
 {
     l->line++;
+    if (whole) {
+        return l->line << 7 < l->end;
+    }
     u64 first = l->line << 7, from = gs_max(l->at, first), to = gs_min(l->end, first + 128);
     if (from >= to) {
         return 0;
@@ -61,7 +65,7 @@ static inline int gs_bulk_part_next(gs_bulk_part *l)
 static inline void gs_bulk_count(const gs_bulk_rows *r, u64 *lines, u64 *sectors)
 {
     for (u32 row = 0; row < r->rows; row++) {
-        for (gs_bulk_part l = gs_bulk_part_first(r, row); gs_bulk_part_next(&l);) {
+        for (gs_bulk_part l = gs_bulk_part_first(r, row); gs_bulk_part_next(&l, 0);) {
             (*lines)++;
             *sectors += gs_popcount(l.mask);
         }

@@ -40,7 +40,7 @@ void gs_tb_walk(const gs_sim *sim, u32 kernel, u32 tb, gs_tb_visit visit, void *
             if (gs_walker_moves(op)) {
                 const gs_bulk_rows rows = gs_walker_rows(&w, op);
                 for (u32 i = 0; i < rows.rows; i++) {
-                    for (gs_bulk_part x = gs_bulk_part_first(&rows, i); gs_bulk_part_next(&x);) {
+                    for (gs_bulk_part x = gs_bulk_part_first(&rows, i); gs_bulk_part_next(&x, 0);) {
                         visit(user, op, x.line, x.mask, NULL);
                     }
                 }

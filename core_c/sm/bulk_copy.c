@@ -61,42 +61,68 @@ typedef struct moved {
     u32 lines, sectors;
 } moved;
 
+/* What sending a line needs, copied once for many lines: the compiler would otherwise load it again after
+   each store to a message. */
+typedef struct way_out {
+    gs_sender sender;
+    u64 period, there, fabric, pay;
+    u32 across, partition, boxes, sets; /* across: boxes of a partition, 0: there is one */
+} way_out;
+
+static GS_ALWAYS_INLINE void send_line(gs_ctx *ctx, gs_box_row *row, const way_out *o, u32 slice, u32 set,
+                                       u32 tag, u32 mask, u64 *arrive, int load)
+{
+    u32 box = slice / GS_GROUP, unit = slice % GS_GROUP;
+    if (GS_LIKELY(o->across) && (box >= o->across) != o->partition) {
+        tag |= GS_ACROSS;
+        box = load ? box >= o->across ? box - o->across : box + o->across : box;
+        *arrive += load ? 0 : o->fabric;
+    }
+    gs_send_row(ctx, &o->sender, row, o->boxes + box, *arrive,
+                o->pay | gs_pay_line(tag, unit * o->sets + set, mask, 0, unit));
+}
+
 /* Sends the lines of a copy through the SM's port; `begin` is the first line of the tensor. The unit takes
-   `line` 64ths of a cycle for a line and `sector` for a sector of it; `load` is a constant at each call. */
+   `line` 64ths of a cycle for a line and `sector` for a sector of it. `load` is a constant at each call, and
+   `whole`: all rows begin and end with a line. */
 static GS_ALWAYS_INLINE moved move_rows(gs_ctx *ctx, gs_sm *sm, const gs_tb *tb, const gs_bulk_rows *rows,
-                                        u64 begin, u64 free, u64 line, u64 sector, u64 pay, int load)
+                                        u64 begin, u64 free, u64 line, u64 sector, u64 pay, int load,
+                                        int whole)
 {
     const gs_sim *sim = ctx->sim;
     const gs_address_map *map = &sim->map;
     const gs_clock *clock = gs_clock_of(sim, sm);
-    const gs_sender sender = gs_sender_make(ctx, sm->id);
-    const u64 period = clock->period, there = clock->origin + sim->noc, block_lines = map->block_lines;
+    const way_out out = {.sender = gs_sender_make(ctx, sm->id),
+                         .period = clock->period,
+                         .there = clock->origin + sim->noc,
+                         .fabric = sim->fabric,
+                         .pay = pay,
+                         .across = sim->partition_boxes,
+                         .partition = sim->partition_of[sm->id],
+                         .boxes = sim->sm_boxes,
+                         .sets = sim->sets};
+    const gs_homes homes = gs_homes_make(map);
+    const u64 block_lines = map->block_lines;
     const u16 *hold = sim->port_hold[sm->port_sharers][load];
+    const int oracle = sim->oracle != NULL;
     gs_box_row row = ctx->row;
     gs_block block = {.first = GS_NEVER - block_lines};
     moved m = {free, 0, 0};
     u64 port = sm->port_free;
     for (u32 i = 0; i < rows->rows; i++) {
-        for (gs_bulk_part x = gs_bulk_part_first(rows, i); gs_bulk_part_next(&x);) {
+        for (gs_bulk_part x = gs_bulk_part_first(rows, i); gs_bulk_part_next(&x, whole);) {
             if (x.line - block.first >= block_lines) {
                 block = gs_block_of(map, x.line);
             }
-            u32 slice, set, tag, n = gs_popcount(x.mask);
-            gs_home_in(map, &block, (u32)(x.line - block.first), &slice, &set, &tag);
+            u32 slice, set, tag, mask = whole ? 15 : x.mask, n = gs_popcount(mask);
+            gs_home_by(map, &homes, &block, (u32)(x.line - block.first), &slice, &set, &tag);
             m.free += load ? 0 : sector * n; /* what is stored is read first */
-            u64 leave = gs_max((m.free + 63) >> 6, port), arrive = leave * period + there;
+            u64 leave = gs_max((m.free + 63) >> 6, port), arrive = leave * out.period + out.there;
             m.free += load ? line : 0;
-            port = leave + hold[x.mask];
-            u32 box = slice / GS_GROUP, unit = slice % GS_GROUP;
-            if (GS_UNLIKELY(sim->partition_boxes) && gs_is_across_partitions(sim, sm->id, box)) {
-                tag |= GS_ACROSS;
-                box = load ? gs_opposite_box(sim, box) : box;
-                arrive += load ? 0 : sim->fabric;
-            }
-            gs_send_row(ctx, &sender, &row, sim->sm_boxes + box, arrive,
-                        pay | gs_pay_line(tag, unit * sim->sets + set, x.mask, 0, unit));
-            if (GS_UNLIKELY(sim->oracle)) {
-                gs_oracle_log_l2(ctx, sm, tb, x.line, x.mask, arrive, load ? GS_MSG_LOAD : GS_MSG_STORE, 0);
+            port = leave + hold[mask];
+            send_line(ctx, &row, &out, slice, set, tag, mask, &arrive, load);
+            if (GS_UNLIKELY(oracle)) {
+                gs_oracle_log_l2(ctx, sm, tb, x.line, mask, arrive, load ? GS_MSG_LOAD : GS_MSG_STORE, 0);
             }
             m.lines++;
             m.sectors += n;
@@ -108,16 +134,10 @@ static GS_ALWAYS_INLINE moved move_rows(gs_ctx *ctx, gs_sm *sm, const gs_tb *tb,
         gs_block one = gs_block_of(map, begin + (i & 3));
         u32 slice, set, tag;
         gs_home_in(map, &one, (u32)(begin + (i & 3) - one.first), &slice, &set, &tag);
-        u64 leave = gs_max((m.free + 63) >> 6, port);
+        u64 leave = gs_max((m.free + 63) >> 6, port), arrive = leave * out.period + out.there;
         m.free += line;
         port = leave + hold[1];
-        u32 box = slice / GS_GROUP, unit = slice % GS_GROUP;
-        if (GS_UNLIKELY(sim->partition_boxes) && gs_is_across_partitions(sim, sm->id, box)) {
-            tag |= GS_ACROSS;
-            box = gs_opposite_box(sim, box);
-        }
-        gs_send_row(ctx, &sender, &row, sim->sm_boxes + box, leave * period + there,
-                    pay | gs_pay_line(tag, unit * sim->sets + set, 1, 0, unit));
+        send_line(ctx, &row, &out, slice, set, tag, 1, &arrive, load);
         m.lines++;
         m.sectors++;
     }
@@ -125,6 +145,27 @@ static GS_ALWAYS_INLINE moved move_rows(gs_ctx *ctx, gs_sm *sm, const gs_tb *tb,
     sm->port_free = port;
     sm->work.l2_requests += m.lines;
     return m;
+}
+
+/* 1: all rows begin and end with a line. */
+static inline int are_whole(const gs_bulk_rows *rows)
+{
+    return !((rows->address | rows->pitch | rows->bytes) & 127);
+}
+
+static moved load_rows(gs_ctx *ctx, gs_sm *sm, const gs_tb *tb, const gs_bulk_rows *rows, u64 begin, u64 free,
+                       u64 pay)
+{
+    const u64 line = (u64)ctx->sim->params.gpu_bulk.line;
+    return are_whole(rows) ? move_rows(ctx, sm, tb, rows, begin, free, line, 0, pay, 1, 1)
+                           : move_rows(ctx, sm, tb, rows, begin, free, line, 0, pay, 1, 0);
+}
+
+static moved store_rows(gs_ctx *ctx, gs_sm *sm, const gs_tb *tb, const gs_bulk_rows *rows, u64 free, u64 pay)
+{
+    const u64 sector = 32ull * 64 / (u64)ctx->sim->params.gpu_bulk.store_bytes;
+    return are_whole(rows) ? move_rows(ctx, sm, tb, rows, 0, free, 0, sector, pay, 0, 1)
+                           : move_rows(ctx, sm, tb, rows, 0, free, 0, sector, pay, 0, 0);
 }
 
 /* The TBs that get the lines; returns the flight's number. */
@@ -138,9 +179,19 @@ static u32 take_flight(gs_sim *sim, gs_sm *sm, u32 tb_slot, u32 ranks, u32 rank,
     *f = (gs_flight){.sm = {(u16)sm->id}, .slot = {(u8)tb_slot}, .n = 1, .ring = (u8)ring};
     for (u32 left = ranks & ~(1u << rank); left; left &= left - 1) {
         const gs_mates *mates = &gs_mates_of(sim, sm->id)[tb_slot];
-        u32 i = gs_ctz(left);
-        f->sm[f->n] = mates->sm[i];
-        f->slot[f->n++] = mates->slot[i];
+        u32 i = gs_ctz(left), at = 0;
+        while (at < f->n && f->sm[at] / GS_GROUP != mates->sm[i] / GS_GROUP) {
+            at++;
+        }
+        while (at < f->n && f->sm[at] / GS_GROUP == mates->sm[i] / GS_GROUP) {
+            at++;
+        }
+        for (u32 j = f->n++; j > at; j--) {
+            f->sm[j] = f->sm[j - 1];
+            f->slot[j] = f->slot[j - 1];
+        }
+        f->sm[at] = mates->sm[i];
+        f->slot[at] = mates->slot[i];
     }
     return number;
 }
@@ -156,8 +207,8 @@ void gs_bulk_load(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     const u32 ring = gs_ring_of(sm, wi, op), rank = tb->tb % gs_cluster_tbs(l),
               ranks = gs_ring_ranks(l, rank, op->to), flight = take_flight(sim, sm, w->tb, ranks, rank, ring);
     u64 at = issue(sm, wi, c), free = begins(sim, sm, tb, box->arg, at, 1);
-    const moved m = move_rows(ctx, sm, tb, &rows, l->arg[box->arg] >> 7, free, (u64)sim->params.gpu_bulk.line,
-                              0, gs_pay_of_flight(sm->id, flight), 1);
+    const moved m =
+        load_rows(ctx, sm, tb, &rows, l->arg[box->arg] >> 7, free, gs_pay_of_flight(sm->id, flight));
     sm->bulk_free[1] = m.free;
     sm->flight[flight].lines = (u16)m.lines;
     sm->bulk_lines += m.lines;
@@ -174,25 +225,6 @@ void gs_bulk_load(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     }
 }
 
-void gs_bulk_line(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c)
-{
-    const gs_sim *sim = ctx->sim;
-    const u32 name = gs_pay_flight(pay), from = name >> GS_FLIGHT_BITS;
-    gs_flight *f = &gs_sms(ctx->sim)[from].flight[name & (GS_FLIGHTS - 1)];
-    u32 i = 0;
-    while (f->sm[i] != sm->id) {
-        i++;
-    }
-    if (i == 0) {
-        f->lines--;
-        sm->bulk_lines--;
-    }
-    if (sim->hold_late) {
-        gs_data_array_fill(sm, (u32)c, 64);
-    }
-    gs_ring_line(sim, sm, f->slot[i], f->ring, c);
-}
-
 void gs_bulk_store(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
 {
     gs_sim *sim = ctx->sim;
@@ -202,9 +234,8 @@ void gs_bulk_store(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c)
     const gs_bulk_rows rows = rows_of(sim, sm, wi, op);
     gs_store_owner *o = &sm->owner[tb->owner];
     u64 at = issue(sm, wi, c), free = begins(sim, sm, tb, box->arg, at, 0);
-    const u64 each = 32ull * 64 / (u64)sim->params.gpu_bulk.store_bytes;
     const u64 pay = gs_pay_op(wi, 0, GS_MSG_STORE, sm->id % GS_GROUP) | (u64)tb->owner << 45;
-    const moved m = move_rows(ctx, sm, tb, &rows, 0, free, 0, each, pay, 0);
+    const moved m = store_rows(ctx, sm, tb, &rows, free, pay);
     sm->bulk_free[0] = m.free;
     sm->copy_left[wi] = (u32)((m.free + 63) >> 6) + (u32)sim->params.gpu_bulk.taken;
     w->slot[0].count = (u16)(w->slot[0].count + m.lines);

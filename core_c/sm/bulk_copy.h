@@ -8,5 +8,3 @@
 void gs_bulk_load(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c);
 /* BULK_STORE at cycle c; op TAKEN waits until shared memory has been read. */
 void gs_bulk_store(gs_ctx *ctx, gs_sm *sm, u32 wi, const gs_iop *op, u64 c);
-/* A line has arrived at cycle c. */
-void gs_bulk_line(gs_ctx *ctx, gs_sm *sm, u64 pay, u64 c);

@@ -2,9 +2,10 @@
 #include "sm/lsu_replies.h"
 
 #include "base/clock.h"
-#include "sm/bulk_copy.h"
+#include "memory/l2_reply.h"
 #include "sm/credits.h"
 #include "sm/l1.h"
+#include "sm/ring_barrier.h"
 #include "sm/sm.h"
 #include "sm/tb.h"
 #include "sm/tb_barrier.h"
@@ -26,48 +27,78 @@ static inline void slot_done(gs_sm *sm, u32 wi, u32 slot, u32 c)
     }
 }
 
+/* Times of an SM: a port's is in 64ths of a cycle, and a message's is converted from the beginning of the
+   quantum on. */
+typedef struct receiver {
+    gs_sm *sm;
+    u64 *port; /* kept at the first of the SMs that share it */
+    u64 begin, add, inverse;
+} receiver;
+
+/* A reply passes the port; returns the cycle. */
+static GS_ALWAYS_INLINE u32 pass_port(const receiver *r, u64 key, u32 hold)
+{
+    u64 there = r->begin + (((key >> GS_KEY_TIME) * r->inverse + r->add) >> 44);
+    u64 taken = gs_max(*r->port, there) + hold;
+    *r->port = taken;
+    return (u32)((taken + 63) >> 6);
+}
+
+/* A line of a bulk copy is here, for one or more SMs of the group. */
+static GS_ALWAYS_INLINE void bulk_line(gs_sim *sim, const receiver *at, const gs_msg *m)
+{
+    const u32 name = gs_pay_flight(m->pay), hold = sim->reply_hold[0][GS_PAY_MASK(m->pay)];
+    gs_sm *from = &gs_sms(sim)[name >> GS_FLIGHT_BITS];
+    gs_flight *f = &from->flight[name & (GS_FLIGHTS - 1)];
+    u32 i = gs_pay_first_tb(m->pay);
+    if (i == 0) {
+        f->lines--;
+        from->bulk_lines--;
+    }
+    const u32 group = f->sm[i] / GS_GROUP;
+    do {
+        const receiver *r = &at[f->sm[i] % GS_GROUP];
+        u32 c = pass_port(r, m->key, hold);
+        if (sim->hold_late) {
+            gs_data_array_fill(r->sm, c, 64);
+        }
+        gs_ring_line(sim, r->sm, f->slot[i], f->ring, c);
+        i++;
+    } while (i < f->n && f->sm[i] / GS_GROUP == group);
+}
+
 int gs_lsu_replies(gs_ctx *ctx, gs_sm *sms, const gs_msg *m, u32 n)
 {
-    const gs_sim *sim = ctx->sim;
-    /* A port's time is in 64ths of a cycle: a message's time is converted from the beginning of the quantum
-       on. */
-    struct {
-        u64 begin, add, inverse;
-    } at[GS_GROUP];
-    gs_sm *of[GS_GROUP];
-    u64 *ports[GS_GROUP];
+    gs_sim *sim = ctx->sim;
+    receiver at[GS_GROUP];
     for (u32 i = 0; i < GS_GROUP; i++) {
-        of[i] = &sms[i];
-        ports[i] = &sms[i & ~(sim->port_sms - 1)].reply_port; /* kept at the first of the SMs that share it */
         const gs_clock *clock = gs_clock_of(sim, &sms[i]);
-        u64 from = (ctx->q0 - clock->origin) * 64;
-        u64 begin = gs_div_by(from, clock->by_period);
-        at[i].begin = begin + sim->distance[sms[i].id];
+        u64 from = (ctx->q0 - clock->origin) * 64, begin = gs_div_by(from, clock->by_period);
         /* (64 * (time - q0) + rest) * inverse */
         u64 rest = from - begin * clock->period;
-        at[i].add = rest * clock->inverse;
-        at[i].inverse = 64 * clock->inverse;
+        at[i] = (receiver){.sm = &sms[i],
+                           .port = &sms[i & ~(sim->port_sms - 1)].reply_port,
+                           .begin = begin + sim->distance[sms[i].id],
+                           .add = rest * clock->inverse,
+                           .inverse = 64 * clock->inverse};
     }
     int others = 0;
     for (const gs_msg *end = m + n; m < end; m++) {
         u64 pay = m->pay;
+        if (gs_pay_is_bulk_reply(pay)) {
+            bulk_line(sim, at, m);
+            continue;
+        }
         u32 kind = GS_PAY_KIND(pay);
         if (GS_UNLIKELY(kind > GS_MSG_REDUCE)) {
             others = 1;
             continue;
         }
-        u32 who = GS_PAY_SM(pay);
-        gs_sm *sm = of[who];
-        u64 *port = ports[who];
-        u64 there = at[who].begin + (((m->key >> GS_KEY_TIME) * at[who].inverse + at[who].add) >> 44);
-        u64 taken = gs_max(*port, there) + sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)];
-        *port = taken;
-        u32 c = (u32)((taken + 63) >> 6), place = GS_PAY_L1(pay);
+        const receiver *r = &at[GS_PAY_SM(pay)];
+        gs_sm *sm = r->sm;
+        u32 c = pass_port(r, m->key, sim->reply_hold[kind != GS_MSG_LOAD][GS_PAY_MASK(pay)]),
+            place = GS_PAY_L1(pay);
         const u32 pool = gs_credit_pool(sim, kind == GS_MSG_LOAD, (pay & GS_PAY_ASYNC_COPY) != 0);
-        if (GS_UNLIKELY(GS_PAY_SLOT(pay) == GS_SLOT_BULK)) {
-            gs_bulk_line(ctx, sm, pay, c);
-            continue;
-        }
         if (kind == GS_MSG_LOAD) {
             slot_done(sm, GS_PAY_WARP(pay), GS_PAY_SLOT(pay), c);
             if (sim->hold_late) {

@@ -44,8 +44,7 @@ static int waited(gs_sm *sm, u32 wi, u64 c)
     return 1;
 }
 
-/* Ends the phase if nothing is missing, and wakes who waits for it. */
-static void settle(const gs_sim *sim, gs_sm *sm, gs_ring_barrier *b)
+void gs_ring_settle(const gs_sim *sim, gs_sm *sm, gs_ring_barrier *b)
 {
     if (!b->need || b->arrived < b->need || b->lines) {
         return;
@@ -68,15 +67,7 @@ void gs_ring_count(const gs_sim *sim, gs_sm *sm, u32 slot, u32 ring, u32 need, u
     b->arrived++;
     b->lines += (i32)lines;
     b->last = gs_max32(b->last, (u32)at);
-    settle(sim, sm, b);
-}
-
-void gs_ring_line(const gs_sim *sim, gs_sm *sm, u32 slot, u32 ring, u64 at)
-{
-    gs_ring_barrier *b = &sm->ring[slot][ring];
-    b->lines--;
-    b->last = gs_max32(b->last, (u32)at);
-    settle(sim, sm, b);
+    gs_ring_settle(sim, sm, b);
 }
 
 u32 gs_ring_ranks(const gs_launch *l, u32 rank, u32 to)

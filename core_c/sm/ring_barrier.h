@@ -16,8 +16,8 @@ int gs_cluster_sync(gs_ctx *ctx, gs_sm *sm, u32 wi, u64 c);
 /* Of a TB: one more has arrived at cycle `at`, and it announces so many lines; a phase has `need` arrivals.
  */
 void gs_ring_count(const gs_sim *sim, gs_sm *sm, u32 slot, u32 ring, u32 need, u32 lines, u64 at);
-/* A line that was announced, or will be, is here at cycle `at`. */
-void gs_ring_line(const gs_sim *sim, gs_sm *sm, u32 slot, u32 ring, u64 at);
+/* Ends the phase if nothing is missing, and wakes who waits for it. */
+void gs_ring_settle(const gs_sim *sim, gs_sm *sm, gs_ring_barrier *b);
 /* Tells the barrier of another TB of the cluster, `rank`, the same; it hears at cycle `at`. */
 void gs_ring_tell(gs_ctx *ctx, gs_sm *sm, u32 tb_slot, u32 rank, u32 ring, u32 need, u32 lines, u64 at);
 /* A message of gs_ring_tell arrives. */
@@ -31,4 +31,14 @@ void gs_ring_start(gs_sm *sm, u32 slot, u64 warps);
 static inline u32 gs_ring_of(const gs_sm *sm, u32 wi, const gs_iop *op)
 {
     return op->count + (sm->pipeline[wi].cursor + (u32)op->count_plus) % op->stages;
+}
+
+/* A line that was announced, or will be, is here at cycle `at`. */
+static inline void gs_ring_line(const gs_sim *sim, gs_sm *sm, u32 slot, u32 ring, u32 at)
+{
+    gs_ring_barrier *b = &sm->ring[slot][ring];
+    b->last = gs_max32(b->last, at);
+    if (--b->lines == 0) {
+        gs_ring_settle(sim, sm, b);
+    }
 }

@@ -21,6 +21,7 @@ CASES = (
     ("GRU, defaults", "gru:", ""),
     ("fp32 GEMM 5124x700x2048", "gemm:m=5124,n=700,k=2048", ""),
     ("fp16 GEMM 4096^3", "gemm:m=4096,n=4096,k=4096,dtype=fp16", "gemm 4096 4096 4096"),
+    ("H200 fp16 GEMM 4096^3", "library:4096x4096x4096", ""),
     ("DRAM stream 1 GiB", "read:tbs=4096,chunk=262144", "stream 1024 1"),
     ("L2 stream 2.5 MiB x 800", "read:tbs=160,chunk=16384,passes=800,bypass=1", "stream 32 32"),
     ("10,000 tiny kernels", "empty:tbs=10,kernels=10000", ""),

@@ -59,9 +59,21 @@ def traced(name: str) -> Job:
     return trace_job(ConvertedTrace(converted))
 
 
+def library_gemm(sizes: str) -> Job:
+    """Return what cuBLAS launches on an H200 for an fp16 GEMM of ``MxNxK``."""
+    from pysim import Memory
+    from pysim.workloads.library.gemms.launches import gemm
+
+    m, n, k = map(int, sizes.split("x"))
+    kernels, _ = gemm(m, n, k, memory=Memory())
+    return Job(f"gemm {sizes}", list(kernels))
+
+
 def job_of(workload: str) -> Job:
-    """Return the job of ``tiny:tbs=N`` or ``trace:NAME``, both for benchmarks only, or a workload."""
+    """Return the job of a workload; for benchmarks only ``tiny:tbs=N``, ``trace:NAME``, ``library:MxNxK``."""
     kind, _, what = workload.partition(":")
+    if kind == "library":
+        return library_gemm(what)
     if kind == "trace":
         return traced(what)
     return tiny_tbs(int(what.removeprefix("tbs="))) if kind == "tiny" else make(workload)
@@ -78,9 +90,8 @@ def fingerprint(tables: dict[str, Any]) -> str:
 
 def measure(workload: str, threads: int = 1, overrides: dict[str, str] | None = None) -> dict[str, Any]:
     """Return the counts of one run; ``seconds`` are of the simulation alone, counters and stall stack on."""
-    result = simulate(
-        "titan_v", job_of(workload), "stream", threads=threads, tables="sm,l2", overrides=overrides
-    )
+    gpu = "h200" if workload.startswith("library:") else "titan_v"
+    result = simulate(gpu, job_of(workload), "stream", threads=threads, tables="sm,l2", overrides=overrides)
     tables = result.tables()
     sm, host = tables["sm"], tables["host"]
     return {
@@ -101,7 +112,7 @@ def measure(workload: str, threads: int = 1, overrides: dict[str, str] | None = 
 def main() -> None:
     """Print the fastest of ``--runs`` runs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("workload", help="as in pysim workloads, or tiny:tbs=N, trace:NAME")
+    parser.add_argument("workload", help="as in pysim workloads, or tiny:tbs=N, trace:NAME, library:MxNxK")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides")

@@ -24,6 +24,7 @@ LIMIT = 3  # per cent: more than this above the stored count fails
 INPUTS = (
     ("fp16 GEMM", "gemm:m=2048,n=2048,k=256,dtype=fp16,tile=fp16_s884gemm_256x128"),
     ("fp32 GEMM", "gemm:m=1024,n=1024,k=256,tile=sgemm_128x128"),
+    ("H200 GEMM", "library:2048x2048x1024"),
     ("DRAM stream", "read:tbs=640,chunk=65536"),
     ("tiny TBs", "tiny:tbs=10000"),
     ("trace", "trace:pair_1stream"),

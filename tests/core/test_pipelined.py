@@ -245,6 +245,7 @@ def test_tiles_of_all_turns_cover_c(name):
     assert (seen == 1).all()
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("name", ["tiles in turn", "both shared", "edges"])
 def test_results_do_not_depend_on_threads_or_quanta(name):
     job = Job("job", [hopper_gemm(SHAPES[name], Memory())[0]] * 2)

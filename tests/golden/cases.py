@@ -54,6 +54,16 @@ def _measured(kernel: str, params: str) -> Callable[[], Job]:
     return job
 
 
+def _library_gemm(m: int, n: int, k: int) -> Callable[[], Job]:
+    def job() -> Job:
+        from pysim import Memory
+        from pysim.workloads.library.gemms.launches import gemm
+
+        return Job("gemm", list(gemm(m, n, k, memory=Memory())[0]))
+
+    return job
+
+
 def _trace() -> Job:
     """Convert a trace in the Accel-Sim format."""
     from pysim.trace.convert import convert
@@ -106,6 +116,8 @@ CASES: dict[str, Case] = {
         "stream,tb_static,cusync",
     ),
     "h200_kernel": Case("h200", _measured("layernorm", "rows=512;cols=1024"), "stream"),
+    # bulk copies, clusters, rings of stages, asynchronous multiplies
+    "library_gemm": Case("h200", _library_gemm(1024, 768, 320), "stream,graph"),
     "h100_conv": Case("h100", _measured("conv3x3_direct", "N=1;C=32;H=W=32;K=32"), "stream"),
     "trace": Case("titan_v", _trace, "stream,graph,tb_static"),
     "written_trace": Case("titan_v", _written_trace, "stream"),

@@ -86,7 +86,7 @@ NETWORKS = (
     "mlp:layers=3,width=256,batch=64",
     "mlp:layers=2,width=256,batch=64,dtype=fp32",
     "transformer:layers=2,hidden=128,heads=2,sequence=64,batch=2,ffn=256",
-    "transformer:layers=1,hidden=128,heads=2,sequence=64,batch=2,ffn=256,fused=1",
+    "transformer:layers=1,hidden=128,heads=2,sequence=128,batch=2,ffn=256,fused=1",
     "gru:hidden=128,batch=4,timesteps=2,layers=2",
     "lstm:hidden=128,batch=4,timesteps=2,layers=2,input=per-step",
     "vanilla:hidden=128,batch=4,timesteps=2,layers=1,input=per-step,dtype=fp16",

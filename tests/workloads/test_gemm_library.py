@@ -7,10 +7,11 @@ import pytest
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory
 from pysim.workloads.library.choices.choice import Problem
-from pysim.workloads.library.choices.chooser import choose_gemm
+from pysim.workloads.library.choices.chooser import choose_gemm, chosen
 from pysim.workloads.library.choices.cutlass import parts_of_k, swizzled
 from pysim.workloads.library.choices.tiled import walk
 from pysim.workloads.library.gemms.hopper_gemm import HopperGemm, hopper_gemm
+from pysim.workloads.library.gemms.launches import predicted
 
 
 def linear(m, n, k, dtype="fp16"):
@@ -143,3 +144,20 @@ def test_a_kernel_has_shared_memory_for_its_stages():
     with pytest.raises(WorkloadError, match="100000 B of shared memory, its stages take 131072 B"):
         hopper_gemm(gemm, Memory())
     hopper_gemm(replace(gemm, smem=131_072), Memory())
+
+
+@pytest.mark.parametrize("trans_a", ["N", "T"])
+@pytest.mark.parametrize("sizes", [(100, 30, 77), (900, 500, 640), (4096, 4096, 1024), (64, 3000, 4096)])
+def test_a_transposed_b_in_fp32_takes_a_kernel_that_exists(trans_a, sizes):
+    problem = Problem(*sizes, trans_a, "T", "fp32")
+    launch = predicted(chosen(problem), problem)
+    assert launch.name.startswith("cutlass_80_simt_sgemm")
+    assert launch.registers > 0
+
+
+def test_a_name_of_xmma_says_n_first():
+    """4096 x 64: tiles of 64 along n and 128 along m make a grid of 1 x 32, as launched."""
+    choice = choose_gemm(4096, 64, 4096, dtype="fp32", trans_a="T")
+    across, down = choice.tile[:2]
+    assert choice.family == "sm80_xmma_gemm"
+    assert choice.grid[:2] == (-(-64 // across), -(-4096 // down))

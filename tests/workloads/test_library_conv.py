@@ -7,8 +7,10 @@ import pytest
 from pysim import Job, Memory, simulate
 from pysim.errors import WorkloadError
 from pysim.machine.system import resolve
-from pysim.workloads.library.convolutions.convolution import convolution, told_convolution
-from pysim.workloads.library.convolutions.shape import Convolution
+from pysim.workloads.library.convolutions.chooser import choose_convolution, named_choice
+from pysim.workloads.library.convolutions.convolution import convolution
+from pysim.workloads.library.convolutions.shape import Convolution, convolution_of
+from pysim.workloads.library.convolutions.told_gemm import told_convolution
 from pysim.workloads.library.gemms.told import told_of
 from pysim.workloads.validation.library_conv import CONV
 from pysim.workloads.validation.table import packaged, rows_of
@@ -61,7 +63,7 @@ def test_layouts_change_before_and_after():
 def test_what_is_refused():
     with pytest.raises(WorkloadError, match="no template for kernel fft2d"):
         told_convolution(MMA, (told_of("fft2d_r2c_32x32|1x1x1|32|0"),), THREE)
-    with pytest.raises(WorkloadError, match="no template for kernel implicit_convolve_sgemm"):
+    with pytest.raises(WorkloadError, match="of grid 1x1x1: must be forward, 13x4x1"):
         told_convolution(told_of("implicit_convolve_sgemm|1x1x1|92|2304"), (), THREE)
     with pytest.raises(WorkloadError, match="channels first"):
         told_convolution(FFMA, (), replace(THREE, direction="backward_weights", last=False, dtype="fp32"))
@@ -72,3 +74,55 @@ def test_a_measured_convolution():
     case = next(c for c in CONV.cases(rows) if c.case.startswith("14.0:fp16 nhwc forward"))
     outcome = CONV.run(resolve("h200"), *case.task)
     assert 0.8 < outcome.cycles["call"] / case.measured_cycles < 1.2
+
+
+FIRST = replace(THREE, dtype="fp32", last=False)
+
+
+@pytest.mark.parametrize(
+    ("told", "others", "direction", "work"),
+    [
+        ("implicit_convolve_sgemm|13x4x1|64|2304", "", "forward", 1),
+        ("dgrad_engine|9x7x2|96|3328", "scalePackedTensor_kernel|98x1x1|22|0", "backward_data", 1),
+        ("wgrad_alg0_engine|18x4x2|80|2304", "", "backward_weights", 1),
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_nt_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4"
+            "|2x1x36|114|12288",
+            "winogradWgradData4x4|4x2x1|64|24704;winogradWgradDelta4x4|8x2x1|64|16896;"
+            "winogradWgradOutput4x4|2x16x1|64|9216",
+            "backward_weights",
+            4,  # 36 multiplies make 9 taps of 16 pixels
+        ),
+    ],
+)
+def test_direct_kernels_and_winograd(told, others, direction, work):
+    conv = replace(FIRST, direction=direction)
+    launches = tuple(told_of(text) for text in others.split(";") if text)
+    gemm = told_convolution(told_of(told), launches, conv)
+    flops = 2.0 * gemm.m * gemm.n * gemm.k
+    assert conv.flops / work * 0.99 <= flops <= conv.flops / work * 1.35  # tiles beyond the image
+    kernels = convolution(told_of(told), launches, conv, Memory())
+    table = simulate("h200", Job("conv", kernels), "graph", tables="kernels").tables()["kernels"]
+    assert all(table["ready_us"][1:] >= table["complete_us"][:-1])
+
+
+def test_arguments_are_checked():
+    for change in ({"images": 0}, {"images": 2.0}, {"size": 14}, {"dtype": "int8"}, {"filters": 2**31}):
+        with pytest.raises(WorkloadError):
+            replace(THREE, **change)
+    with pytest.raises(WorkloadError, match="groups 2"):
+        convolution_of(1, 64, (14, 14), 64, (3, 3), groups=2)
+    with pytest.raises(WorkloadError, match="stride = "):
+        convolution_of(1, 64, (14, 14), 64, (3, 3), stride=(0, 1))
+    with pytest.raises(WorkloadError, match="no result"):
+        convolution_of(1, 64, (2, 2), 64, (3, 3))
+    with pytest.raises(WorkloadError, match="positive"):
+        told_of("dgrad_engine|0x7x2|96|3328")
+
+
+def test_a_choice_runs():
+    told, others = choose_convolution(replace(FIRST, direction="backward_weights"))
+    assert "sm80_xmma_gemm" in told.name
+    assert len(others) == 3  # Winograd: transforms of images, of gradients and of the result
+    assert named_choice(2, 64, 14, 14, 128, 3, 3, padding=1)[0].name.startswith(("sm90", "cutlass"))
+    assert convolution(None, (), THREE, Memory())

@@ -1,5 +1,8 @@
 """GEMMs of every kernel family of cuBLAS on an H200: work is conserved, times are near measured ones."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -27,6 +30,10 @@ ROWS = {
     "columns": (
         (3840, 8, 1280, "TN", "fp32"), Launch("gemmSN_TN_kernel", (480, 1, 1), 1, "", 96, 13824),
         13.263, 1967,
+    ),
+    "large k, by atomics": (
+        (12288, 8, 1536, "TN", "fp32"), Launch("sgemm_largek_lds64", (192, 1, 4), 1, "serial", 40, 4868),
+        46.002, 1965,
     ),
 }  # fmt: skip
 
@@ -120,3 +127,44 @@ def test_only_suites_with_a_choice_take_one():
     plain = SUITES["h200-kernels"]
     with pytest.raises(ConfigError, match=r"^suite h200-kernels: choice told: it has no choice of kernels$"):
         with_choice(plain, [], "told")
+
+
+def test_short_rows_are_loaded_one_element_after_another():
+    """A lane of ``gemvx`` takes 16 neighbours of 512: slower than 1,024 (measured: 4.0 and 2.6 us)."""
+    launch = Launch("gemvx", (256, 1, 1), 1, "", 159, 528)
+    times = []
+    for k in (512, 1024):
+        kernels, _ = _kernels((1024, 1, k, "TN", "fp32"), launch)
+        ends = tables_of(resolve("h200"), Job("gemm", list(kernels) * 2), "graph")["kernels"]["complete_us"]
+        times.append(ends[1] - ends[0])
+    assert times[0] > 1.3 * times[1]
+
+
+def test_c_of_one_row_is_n_by_m():
+    for m, n in ((1, 1000), (1000, 1)):
+        _, c = gemm(m, n, 4097, memory=Memory(), trans_a="T", dtype="fp32")
+        assert (c.rows, c.cols) == (n, m)
+
+
+@pytest.mark.parametrize("sizes", [(256, 128, 512), (1024, 8, 256)])
+def test_operands_of_another_memory_are_refused(sizes):
+    m, n, k = sizes
+    other = Memory()
+    operands = other.tensor("a", m, k, 4), other.tensor("b", n, k, 4)
+    with pytest.raises(WorkloadError, match=r"^library GEMM: operand A is of another Memory"):
+        gemm(m, n, k, memory=Memory(), trans_a="T", dtype="fp32", operands=operands)
+    kernels, _ = gemm(m, n, k, memory=other, trans_a="T", dtype="fp32", operands=operands)
+    assert kernels[-1].args[0] is operands[0] or kernels[0].args[0] is operands[0]
+
+
+def test_gemvx_loads_a_word_a_lane_from_32_sectors_where_rows_are_short():
+    table = Path(__file__).parents[1] / "hw/library/h200_library_column_counters.csv"
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["kernel"] == "gemvx" and row["trans"] == "TN"]
+    found = {
+        int(row["k"]): int(row["l1_load_sectors"]) / int(row["global_loads"])
+        for row in rows
+        if row["n"] == "1"
+    }
+    assert (found[256], found[512]) == (32, 32)
+    assert found[4096] == found[16384] == 4

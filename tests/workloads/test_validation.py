@@ -51,7 +51,7 @@ def test_suites_have_the_rows_that_they_say():
         "h200-library-rnn": 236,
         "h200-library-conv": 1297,
         "h200-library-pointwise": 566,
-        "h200-torch": 42,
+        "h200-torch": 40,
         "h100-networks": 21,
         "cusync-mlp": 69,
         "cusync-mlp-v100": 68,

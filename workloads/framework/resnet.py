@@ -11,7 +11,7 @@ from pysim.workloads.library.memory.images import ITEM, Images, Window
 
 from . import images as im
 from . import operations as op
-from .network import Network, Piece
+from .network import Counter, Network, shown_of
 from .tape import Tape, Value
 
 STEM, POOL = Window(7, 2, 3), Window(3, 2, 1)
@@ -66,24 +66,29 @@ class _Run:
         return im.relu(self.tape, op.add(self.tape, y, x)), out
 
 
-def resnet_network(resnet: ResNet, memory: Memory, kernels: Sequence[im.Kernels]) -> Network:
+def resnet_network(resnet: ResNet, memory: Memory, kernels: Sequence[im.Kernels], shown: int = 0) -> Network:
     """Return the kernels of a forward pass; ``kernels``: of each convolution in the order of launches.
 
-    Raises WorkloadError where there are more or fewer of them than convolutions.
+    ``shown``: blocks of a stage at most, of which the last stands for the others (0: all). Raises
+    WorkloadError where there are more or fewer kernels than convolutions.
     """
     tape, images = Tape(memory, training=False), Images(resnet.batch, 3, resnet.side, resnet.side)
-    run = _Run(tape, list(kernels))
+    run, counter = _Run(tape, list(kernels)), Counter(tape)
     x = tape.value("images", resnet.batch * 3, images.pixels, ITEM)
     y, images = run.conv(x, images, WIDE, STEM)
     y, images = im.max_pool2d(tape, im.relu(tape, y), images, POOL)
     for stage, many in enumerate(resnet.blocks):
-        for number in range(many):
+        here = shown_of(many, shown)
+        for number in range(here):
+            counter.mark()
             stride = 2 if stage and not number else 1
             y, images = run.block(y, images, WIDE << stage, stride, resnet.bottleneck)
+        counter.mark(many - here + 1)
+        del run.kernels[: (many - here) * (3 if resnet.bottleneck else 2)]
     if run.kernels:
         raise WorkloadError(f"ResNet: {len(run.kernels)} kernels without a convolution")
     if resnet.classes:
         means = im.average(tape, y, images)
         weight = tape.value("w", resnet.classes, images.channels, ITEM)
         op.linear(tape, means, weight, tape.value("b", 1, resnet.classes, ITEM), "fp32")
-    return Network([Piece(tape.kernels, [1] * len(tape.kernels))])
+    return counter.network()

@@ -15,6 +15,16 @@ from . import pytorch
 from .pytorch import Kernels, from_library
 
 
+def _check(sizes: dict[str, int]) -> None:
+    """Refuse sizes that are not positive, and heads that do not share columns evenly."""
+    for label, value in sizes.items():
+        if value < 1:
+            raise WorkloadError(f"transformer: {label} = {value}: must be positive")
+    if sizes["hidden"] % sizes["heads"]:
+        hidden, heads = sizes["hidden"], sizes["heads"]
+        raise WorkloadError(f"transformer: hidden = {hidden}: must be a multiple of heads = {heads}")
+
+
 def transformer(
     layers: int = 6,
     hidden: int = 512,
@@ -35,18 +45,14 @@ def transformer(
     head of each sequence is a block of columns. Each layer reuses the activation buffers of the one before,
     as under a caching allocator.
 
-    ``kernels``: this project's (``own``), or those that PyTorch launches (``library``, see ``pytorch``). These
-    order tokens by sequence, and one GEMM makes Q, K and V. ``fused``: one kernel makes scores, softmax and
-    context.
+    ``kernels``: this project's (``own``), or those that PyTorch launches (``library``, see ``pytorch``),
+    which order tokens by sequence and have one GEMM for Q, K and V. ``fused``: one kernel makes scores,
+    softmax and context.
     """
     sizes = {
         "layers": layers, "hidden": hidden, "heads": heads, "sequence": sequence, "batch": batch, "ffn": ffn,
     }  # fmt: skip
-    for label, value in sizes.items():
-        if value < 1:
-            raise WorkloadError(f"transformer: {label} = {value}: must be positive")
-    if hidden % heads:
-        raise WorkloadError(f"transformer: hidden = {hidden}: must be a multiple of heads = {heads}")
+    _check(sizes)
     if from_library(kernels, hints, "transformer"):
         return pytorch.transformer(layers, hidden, heads, sequence, batch, ffn, dtype, fused)
     if fused:

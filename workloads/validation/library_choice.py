@@ -1,9 +1,9 @@
-"""``python -m pysim.workloads.validation.library_choice [US]``: simulated time of chosen kernels and real ones.
+"""``python -m pysim.workloads.validation.library_choice [US]``: times of chosen kernels and of launched ones.
 
-For the GEMMs whose alternatives were timed (``h200_gemm_alternatives.csv``) the kernel that cuBLAS launched on
-an H200 and the one that is chosen without the rows of the GEMM's fold (``choices/accuracy.py``) are simulated,
-both at the SM clock of the launched one. US: leave out GEMMs that take longer (us, default 300), which are
-slow to simulate.
+For the GEMMs whose alternatives were timed (``h200_gemm_alternatives.csv``) the kernel that cuBLAS launched
+on an H200 and the one that is chosen without the rows of the GEMM's fold (``choices/accuracy.py``) are
+simulated, both at the SM clock of the launched one. US: leave out GEMMs that take longer (us, default 300),
+which are slow to simulate.
 """
 
 from __future__ import annotations

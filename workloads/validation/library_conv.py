@@ -7,16 +7,20 @@ from typing import get_args
 
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError, WorkloadError
-from pysim.workloads.library.convolutions.convolution import convolution, told_convolution
+from pysim.workloads.library.convolutions.convolution import convolution
+from pysim.workloads.library.convolutions.engines import ENGINES
 from pysim.workloads.library.convolutions.shape import Convolution, Direction
+from pysim.workloads.library.convolutions.told_gemm import told_convolution
 from pysim.workloads.library.gemms.told import Told, told_of
 
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
+from .library import CHOICES, PREDICT
 from .table import Row
 
 CALLS = 2  # one after another: the second finds warm caches
 QUICK_US, QUICK_ONE_IN = 30.0, 16
+MOST_TBS = 8192  # of a direct kernel: dependences of the two calls take memory by its square
 _SIZES = ("N", "C", "H", "W", "K", "P", "Q", "taps", "stride")
 _TOLD = (*_SIZES, "pass", "dtype", "layout", "kernel", "others", "clock_mhz")
 
@@ -45,6 +49,8 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
             told_convolution(*_parts(told))
         except WorkloadError:
             continue
+        if (main := told_of(told[12])).name in ENGINES and main.tbs > MOST_TBS:
+            continue
         conv, time = conv_of(told), row.number("time_us")
         key = f"{'x'.join(row.text(name) for name in 'NCHW')} {row.text('K')} of {row.text('taps')}"
         group, benchmark = f"{conv.dtype} {row.text('layout')}", row.text("benchmark")
@@ -56,7 +62,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 key=key,
                 kind=told[12].split("_tilesize")[0].split("|")[0][:40],
                 scheme="graph",
-                task=told,
+                task=(*told, CHOICES[0]),
                 part="call",
                 measured_us=time,
                 measured_cycles=time * row.number("clock_mhz"),
@@ -68,11 +74,14 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     return unique(made)
 
 
-def _conv(config: Config, *told: str) -> Outcome:
+def _conv(config: Config, *values: str) -> Outcome:
     """Simulate two calls, one after another, at the SM clock that the row was measured at."""
+    *told, choice = values
     share = float(told[-1]) / config.number("gpu.clock")
     config = config.replaced({"gpu.clock_tensor": 1.0, "sim.clock_share": min(1.0, share)})
-    kernels = convolution(*_parts(told), Memory())
+    main, others, conv = _parts(told)
+    predicts = choice == PREDICT
+    kernels = convolution(None if predicts else main, () if predicts else others, conv, Memory())
     tables = tables_of(config, Job("convolution", kernels * CALLS), "graph")
     ends = tables["kernels"]["complete_us"]
     return outcome_of(tables, {"call": float(ends.max() - ends[: len(kernels)].max())})
@@ -93,6 +102,7 @@ CONV = Suite(
     cases=_cases,
     run=_conv,
     baselines=_baselines,
-    note="calls one after another; rows of Winograd, FFT and direct kernels are left out; errors are of SM"
-    " cycles at the row's own clock",
+    choices=CHOICES,
+    note="calls one after another; rows of rare kernels are left out, and direct kernels of more than 8,192"
+    " TBs; errors are of SM cycles at the row's own clock",
 )

@@ -76,7 +76,12 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
 
 def _network(config: Config, name: str) -> Outcome:
     """Simulate a pass, piece by piece; layers and steps stand for those that are like them."""
-    network, times, tables = NETWORKS[name](Memory()), dict[str, float](), dict[str, NDArray[np.void]]()
+    return network_outcome(config, name, NETWORKS[name](Memory()))
+
+
+def network_outcome(config: Config, name: str, network: Network) -> Outcome:
+    """Simulate a network piece by piece."""
+    times, tables = dict[str, float](), dict[str, NDArray[np.void]]()
     for piece in network.pieces:
         kernels = captured(piece.kernels) if piece.chained else piece.kernels
         tables = tables_of(config, Job(name, kernels), "graph")

@@ -11,6 +11,7 @@ import numpy as np
 
 from pysim import Config, Job, Kernel, Memory
 from pysim.workloads.framework.layers import Layer, transformer_layer
+from pysim.workloads.framework.network import Network
 from pysim.workloads.framework.resnet import ResNet, resnet_network
 from pysim.workloads.library.captured import captured
 from pysim.workloads.library.recurrences.recurrent import Recurrent
@@ -18,6 +19,7 @@ from pysim.workloads.library.recurrences.recurrent import Recurrent
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
 from .library import CLOCK, clocked
 from .library_rnn import simulated
+from .networks import network_outcome
 from .table import Row
 from .torch_classes import SPAN, UNTIMED, class_times
 from .torch_kernels import convolutions_of, gemms_of
@@ -40,15 +42,14 @@ LAYERS = {
 RESNET = "resnet50_stages1to3_b32_fp32_fwd"
 
 
-def _resnet(memory: Memory) -> list[Kernel]:
-    """Return the kernels of the first three stages of a ResNet-50."""
+def _resnet(memory: Memory) -> Network:
+    """Return the first three stages of a ResNet-50; of blocks that are alike one."""
     resnet = ResNet(32, (3, 4, 6), bottleneck=True, classes=0)
-    return resnet_network(resnet, memory, convolutions_of(RESNET)).kernels
+    return resnet_network(resnet, memory, convolutions_of(RESNET), shown=2)
 
 
 WORKLOADS: dict[str, Callable[[Memory], list[Kernel]]] = {
-    **{name: partial(transformer_layer, layer) for name, layer in LAYERS.items()},
-    RESNET: _resnet,
+    name: partial(transformer_layer, layer) for name, layer in LAYERS.items()
 }
 
 
@@ -66,7 +67,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
     made = []
     for row in rows:
         name, part, time = row.text("workload"), row.text("part"), row.number("time_us")
-        known_part = name in WORKLOADS or (name in RECURRENT and part == SPAN)
+        known_part = name in (*WORKLOADS, RESNET) or (name in RECURRENT and part == SPAN)
         if not known_part or part == UNTIMED:
             continue
         known = row.text("eager_us")
@@ -99,6 +100,8 @@ def _sequence(config: Config, name: str, clock: str) -> Outcome:
     if name in RECURRENT:
         p = Recurrent(*RECURRENT[name], "fp32", "forward_backward", gemms_of(name))
         return simulated(at, p, SPAN)
+    if name == RESNET:
+        return network_outcome(at, name, _resnet(Memory()))
     kernels = captured(WORKLOADS[name](Memory()) * 2)
     tables = tables_of(at, Job(name, kernels), "graph")
     ran, half = tables["kernels"], len(kernels) // 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .choice import GemmChoice, Problem
 
 DOT_ROWS = 64  # rows of A up to which a product with a vector is one dot product a row
+DOT_PARTS = 31  # TBs of each, as the only shape of the sweep has, K 1216
 SHALLOW = 128  # K up to which A's columns are read by `gemvNSP`
 T_ROWS, T_DEPTH = 2048, 4096  # `gemv2T`: rows from which on and K up to which A (transposed) is taken by it
 ROWS_A_TB = ((128, 8), (512, 16), (3072, 32))  # `gemvx`, A not transposed: up to so many rows; else 64
@@ -16,6 +17,8 @@ FEW_COLUMNS = 8  # columns of B up to which `gemmSN_TN` and `largek` are taken
 FEW_ROWS_T = 1024  # rows of op(A) from which on they are
 LARGE_A, LARGE_M = 24_000_000, 10_000  # elements or rows of op(A) from which on 5 to 8 columns take `largek`
 LARGE_K = 100_000  # K from which on `largek` is taken
+# `largek`: rows of a TB; TBs that parts of K make, where they are 8 or more, else parts are 8 or 4; least K
+LARGEK_ROWS, LARGEK_TBS, LARGEK_STEP = 64, 528, 16
 # A not transposed, `gemmSN_NN`: rows from which on for up to so many columns
 SN_COLUMNS = ((4, 4096), (16, 3072))
 
@@ -42,7 +45,9 @@ def _vector(problem: Problem) -> GemmChoice:
         return GemmChoice("gemvx", "gemvx", (0, 0, 0), grid=(-(-m // 4), 1, 1), reasons=(why,))
     if m <= DOT_ROWS and problem.item == 4:
         why = f"C has one column and at most {DOT_ROWS} rows: dot products, added by a second kernel"
-        return GemmChoice("dot_kernel", "dot_kernel", (0, 0, 0), reduction="kernel", reasons=(why,))
+        return GemmChoice(
+            "dot_kernel", "dot_kernel", (0, 0, 0), reduction="kernel", grid=(DOT_PARTS, 1, m), reasons=(why,)
+        )
     if k <= SHALLOW and problem.item == 4:
         why = f"C has one column and K is at most {SHALLOW}: a TB computes 32 rows"
         return GemmChoice(
@@ -56,7 +61,12 @@ def _vector(problem: Problem) -> GemmChoice:
 def _largek(problem: Problem) -> GemmChoice:
     why = "C has few columns and A is large: parts of K are added by atomic operations"
     letters = "true, false" if problem.trans_a == "T" else "false, false"
-    return GemmChoice(f"sgemm_largek_lds64<{letters}>", "sgemm_largek_lds64", (0, 0, 0), reasons=(why,))
+    tbs = -(-problem.m // LARGEK_ROWS)
+    parts = LARGEK_TBS // tbs
+    parts = parts if parts >= 8 else 8 if parts >= 5 else 4
+    parts = min(parts, -(-problem.k // LARGEK_STEP))
+    name = f"sgemm_largek_lds64<{letters}>"
+    return GemmChoice(name, "sgemm_largek_lds64", (0, 0, 0), grid=(tbs, 1, parts), reasons=(why,))
 
 
 def _few_columns(problem: Problem) -> GemmChoice | None:

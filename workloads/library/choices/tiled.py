@@ -26,21 +26,18 @@ from .cutlass import SMS, parts_of_k, swizzled
 WGMMA = (1.308, 1.055, 1.381, -5.279, 2.068, -34.18)
 ODD_SMALL = 257  # most rows and columns of C of the small kernel for odd sizes
 TREES = {name: getattr(tiled_trees, name) for name in ("TF32_WGMMA", "TF32_MMA", "TF32_MMA_ODD", "FP32")}
-# TBs of a wave: what splits of the sweep fill, several times an SM's one TB for small tiles; others 132
-SLOTS = {
-    (32, 32): 396,
-    (32, 64): 528,
-    (32, 128): 2112,
-    (64, 64): 396,
-    (64, 128): 528,
-    (64, 256): 1056,
-    (128, 128): 264,
-    (256, 64): 264,
-}
+# TBs of a wave by a name's tile, n x m: what splits of the sweep fill; others 132, one an SM
+SLOTS = {(32, 64): 264, (32, 128): 528, (64, 64): 396, (64, 128): 264, (64, 256): 264, (128, 128): 264}
+# parts of k of tiles of 32 x 32: of fewer tiles than these; with a K up to so much more parts
+SMALL_TILES, SMALL_K, SMALL_PARTS = 192, 257, (3, 4)
 SLOTS_SIMT = {(128, 32): 396}
-# warps of a TB along m, n and k in the names of FFMA kernels
+# warps of a TB along n, m and k in the names of FFMA kernels
 WARPS = {(64, 64): "1x4x1", (64, 128): "1x4x1", (64, 256): "1x4x1", (256, 128): "4x2x1", (128, 256): "2x4x1"}
 FEW_TILES = 132  # up to which a second kernel adds parts; the TBs of larger grids do it one after another
+CLUSTERED, MANY_TILES = (
+    120,
+    1200,
+)  # TBs of persistent grids of larger clusters; tiles of 128 x 128 from which on
 RUNNERS_UP = 3
 
 
@@ -106,14 +103,18 @@ def _wgmma(problem: Problem, m: int, n: int, step: int) -> GemmChoice:
     letters = (problem.trans_a + problem.trans_b).lower()
     groups = "2x1x1" if m * n > 128 * 128 and min(m, n) >= 128 else "1x1x1"
     name = f"sm90_xmma_gemm_f32f32_tf32f32_f32_{letters}_n_tilesize{m}x{n}x{step}_warpgroupsize{groups}"
-    tiles = -(-problem.m // m) * -(-problem.n // n)
-    grid = (min(tiles, SMS), 1, 1)
+    tiles = -(-problem.m // n) * -(-problem.n // m)  # a name says n, then m
+    tbs = min(tiles, SMS)
+    if tiles > SMS and ((m, n) == (64, 64) or ((m, n) == (128, 128) and tiles >= MANY_TILES)):
+        tbs = CLUSTERED
+    grid = (tbs // 2, 2, 1) if (m, n) == (128, 256) and tbs % 2 == 0 else (tbs, 1, 1)
     return GemmChoice(
         f"{name}_execute_segment_k_off_kernel__5x_cublas", "sm90_xmma_gemm", (m, n, step), grid=grid
     )
 
 
 def _split(problem: Problem, tile: tuple[int, int, int], slots: int) -> tuple[int, int, int]:
+    """Return tiles along m and n, and parts of k; ``tile``: of m, n and k."""
     tiles_m, tiles_n = -(-problem.m // tile[0]), -(-problem.n // tile[1])
     return tiles_m, tiles_n, parts_of_k(tiles_m * tiles_n, problem.k, tile[2], slots)
 
@@ -141,24 +142,26 @@ def _cutlass(problem: Problem, tile: tuple[int, int, int], stages: int) -> GemmC
 
 def _xmma(problem: Problem, tile: tuple[int, int, int], stages: int) -> GemmChoice:
     """Return NVIDIA's own kernel for FFMA, or the small one for odd sizes in tf32."""
-    m, n, step = tile
+    n, m, step = tile  # a name says n, then m
     letters = (problem.trans_a + problem.trans_b).lower()
     if problem.dtype == "tf32":
         tiles_m, tiles_n, parts = -(-problem.m // m), -(-problem.n // n), 1
         types, unit, warps = "f32f32_tf32f32_f32", "tensor16x8x8", "2x2x1"
     else:
-        tiles_m, tiles_n, parts = _split(problem, tile, SLOTS.get((m, n), SMS))
+        tiles_m, tiles_n, parts = _split(problem, (m, n, step), SLOTS.get((n, m), SMS))
+        if (m, n) == (32, 32):
+            parts = 1 if tiles_m * tiles_n >= SMALL_TILES else SMALL_PARTS[problem.k <= SMALL_K]
         types, unit = "f32f32_f32f32_f32", "ffma"
-        warps = WARPS.get((m, n), "1x2x1" if min(m, n) == 32 else "2x2x1")
+        warps = WARPS.get((n, m), "1x2x1" if min(m, n) == 32 else "2x2x1")
     return GemmChoice(
-        f"sm80_xmma_gemm_{types}_{letters}_n_tilesize{m}x{n}x{step}_stage{stages}_warpsize{warps}_{unit}"
+        f"sm80_xmma_gemm_{types}_{letters}_n_tilesize{n}x{m}x{step}_stage{stages}_warpsize{warps}_{unit}"
         "_aligna4_alignc4_execute_kernel__5x_cublas",
         "sm80_xmma_gemm",
         tile,
         stages,
         split_k=parts,
         reduction="serial" if parts > 1 else "",
-        grid=(tiles_m, tiles_n, parts),
+        grid=(tiles_n, tiles_m, parts),
     )
 
 
@@ -167,7 +170,7 @@ def _read(problem: Problem, kernel: str) -> GemmChoice:
     m, n, step = map(int, sizes.split("x"))
     if stages == "0":
         return _wgmma(problem, m, n, step)
-    if problem.dtype == "fp32" and stages == "3" and problem.trans_b == "N":
+    if problem.dtype == "fp32" and stages == "3":
         return _xmma(problem, (m, n, step), 3)
     return _cutlass(problem, (m, n, step), int(stages))
 
@@ -190,7 +193,8 @@ def choose(problem: Problem, rules: Rules = ALL) -> GemmChoice:
         return _with(_xmma(problem, (32, 32, 64), 3), ("rows do not start at multiples of 16 B",), ())
     else:
         tree, why = "TF32_MMA_ODD", "rows do not start at multiples of 16 B: mma, one element a copy"
-    kernels, answers = walk(rules.trees[tree], problem)
+    turned = tree == "FP32" and problem.trans_b == "T"
+    kernels, answers = walk(tiled_trees.FP32_TURNED if turned else rules.trees[tree], problem)
     first, *others = [_read(problem, kernel) for kernel in kernels]
     said = [why, f"tile of the leaf {', '.join(answers)}" if answers else "the only tile of its tree"]
     if first.split_k > 1:

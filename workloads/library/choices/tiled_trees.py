@@ -164,3 +164,13 @@ else:
     else:
       128x128x8_3 128x64x8_3
 """
+# fp32 with B transposed, where no kernel of three stages exists: read off 13 rows
+FP32_TURNED = """
+m n <= 300000:
+  64x64x8_5 128x32x8_5
+else:
+  m <= 5000:
+    128x256x8_4 256x128x8_4
+  else:
+    256x128x8_4 128x256x8_4
+"""

@@ -13,169 +13,43 @@ layout and other passes over a tensor in ``relayout`` and ``passes``.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access
+from pysim.workloads.library.gemms.cutlass_sum import cutlass_sum
 from pysim.workloads.library.gemms.gemm_launches import gemm_launches, split_k_sum
 from pysim.workloads.library.gemms.hopper_epilogue import NVJET
-from pysim.workloads.library.gemms.hopper_gemm import STEP, HopperGemm
+from pysim.workloads.library.gemms.hopper_gemm import HopperGemm
 from pysim.workloads.library.gemms.operands import after_reset, first_element
-from pysim.workloads.library.gemms.staged_gemm import Order, Reduction, StagedGemm, staged_gemm
+from pysim.workloads.library.gemms.staged_gemm import StagedGemm, staged_gemm
 from pysim.workloads.library.gemms.staged_loop import Cost
-from pysim.workloads.library.gemms.staged_tile import StagedTile, Unit
-from pysim.workloads.library.gemms.told import Told, told_hopper, told_staged
+from pysim.workloads.library.gemms.told import Told
 from pysim.workloads.library.memset import memset
 
-from .engines import COSTS, ENGINES, engine_gemm
-from .fft import fft, fft_gemm, is_fft
-from .names import tile_of, warps_of
-from .passes import CONTIGUOUS, PADDED, PASSES, contiguous, elements_of, one_pass
+from .chooser import choose_convolution
+from .engines import COSTS, ENGINES
+from .fft import fft, is_fft
+from .passes import CONTIGUOUS, PASSES, contiguous, elements_of, one_pass
 from .relayout import relayout
 from .shape import Convolution
-from .winograd import is_winograd, winograd, winograd_gemm
+from .told_gemm import PADS, SUMS, WITHOUT, has_cutlass_sum, told_convolution
+from .winograd import is_winograd, winograd
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory
-    from pysim.workloads.library.choices.choice import Problem
 
-_CUTLASS = re.compile(
-    r"cutlass_tensorop_(f16_)?s\d+(?:fprop|dgrad|wgrad)_optimized_\w*?_(\d+)x(\d+)_(\d+)x(\d+)_"
-)
-_WGRAD = re.compile(r"ImplicitGemmConvolution_(\d+)x(\d+)x(\d+)_(\d+)x(\d+)_(\d+)")
-_ALIGN = re.compile(r"_aligna(\d+)")
-EPILOGUE = 4096  # bytes of shared memory beside the stages, of kernels for wgmma
-MOST_STAGES = 16
 # Kernels that read pixels: each copy computes the place of a tap and whether it is inside of the image; those
 # for wgmma fill tables first. Fitted (half `fit`): without, they are 2.5 us (wgmma) and 20 to 40 % short
 WGMMA = replace(NVJET, begin=NVJET.begin + 4000)
 FFMA_PIXELS = Cost(begin=2500, copy=14, step=30, late=130, end=200)
 MMA_PIXELS = Cost(begin=2300, copy=10, step=12, late=0, end=200)
+MMA_WGRAD = Cost(begin=2300, copy=40, step=12, late=0, end=200)  # k is pixels: divided for each copy
+WITHOUT_PIXELS = Cost(begin=2300, copy=5, step=12, late=0, end=200)
 STRIDED = 9000  # cycles before the first load of a strided gradient more, fitted to the same half
-BATCHED = "reduce_wgrad_nchw_helper"  # adds the gradients of filters that each image has
-SUMS = ("sm90_xmma_wgrad_indexed_", "sm80_xmma_wgrad_implicit", "sm90_xmma_fprop_implicit", BATCHED)
-# launches beside the main one that have templates
-OTHERS = ("toNhwc", "toNchw", "init", CONTIGUOUS, *PASSES, *SUMS)
-AFTER, PADS, SCALED = "toNchw", ("nhwcAddPaddingKernel",), "scalePackedTensor_kernel"
-WITHOUT = "wo_smem"  # in the name: fragments are loaded to registers at once
+AFTER, SCALED = "toNchw", "scalePackedTensor_kernel"
 FILLERS = 132  # TBs of what clears a tensor, an estimate: one an SM
-
-
-def _hopper(told: Told, problem: Problem, pitches: tuple[int, int], item: int) -> HopperGemm:
-    """Return the GEMM of a kernel for wgmma: its stages fill the shared memory."""
-    n, m, _ = tile_of(told.name)
-    stages = min(MOST_STAGES, (told.smem - EPILOGUE) // ((m + n) * 128))
-    groups = "warpgroupsize2x1x1" in told.name
-    # where there are fewer tiles than TBs, these take runs of k-steps (``segment_k_on``)
-    tiles = -(-problem.m // m) * -(-problem.n // n)
-    steps = -(-problem.k * item // STEP)
-    each = -(-steps // max(1, told.tbs // tiles))
-    parts = -(-steps // each)
-    return HopperGemm(
-        m=problem.m,
-        n=problem.n,
-        k=problem.k,
-        tile=(m, n),
-        stages=stages,
-        cluster=(1, 1),
-        tbs=told.tbs,
-        split="n" if groups else "none",
-        split_k=parts,
-        item=item,
-        out=item,
-        smem=told.smem,
-        registers=told.registers,
-        trans_a=problem.trans_a == "T",
-        trans_b=problem.trans_b == "T",
-        clipped=True,
-        pitches=pitches,
-    )
-
-
-def _staged(told: Told, problem: Problem, pitches: tuple[int, int], item: int, last: bool) -> StagedGemm:
-    """Return the GEMM of a kernel for Ampere."""
-    found, wgrad = _CUTLASS.search(told.name), _WGRAD.search(told.name)
-    unit: Unit = "ffma" if "_ffma" in told.name else "mma"
-    if found:
-        n, m, deep, stages = (int(found[number]) for number in range(2, 6))
-        shape = (2, 2) if min(m, n) * 2 > max(m, n) or max(m, n) < 256 else ((4, 1) if m > n else (1, 4))
-    elif wgrad:
-        n, m, deep, down, across, stages = map(int, wgrad.groups())
-        shape = across, down
-    else:
-        n, m, deep = tile_of(told.name)
-        stages, *across_down = warps_of(told.name)
-        shape = across_down[1], across_down[0]
-    if not last:
-        m, n, shape = n, m, shape[::-1]
-    order: Order = "xmma"
-    parts = told.grid[2]
-    adds: Reduction = "atomic" if WITHOUT in told.name else "serial"
-    reduction: Reduction = "" if parts == 1 else "kernel" if told.summed else adds
-    align = _ALIGN.search(told.name)
-    copy = min(16, int(align[1]) * item) if align and WITHOUT in told.name else 16
-    tile = StagedTile(m, n, deep, shape, min(stages, 6), unit, item, told.registers, told.smem)
-    return StagedGemm(
-        m=problem.m,
-        n=problem.n,
-        k=problem.k,
-        tile=tile,
-        order=order,
-        copy=copy if last else 4,
-        split_k=parts,
-        reduction=reduction,
-        out=4 if reduction == "atomic" else item,
-        trans_a=problem.trans_a == "T",
-        trans_b=problem.trans_b == "T",
-        pitches=pitches,
-    )
-
-
-def _images(told: Told, problem: Problem, images: int, item: int) -> HopperGemm | StagedGemm:
-    """Return the GEMMs of an image each, of k pixels, that gradients of 1 x 1 filters are added from."""
-    if not told.name.startswith(("nvjet", "sm90_xmma")):
-        return told_staged(replace(told, summed=True), problem)
-    each = replace(problem, k=problem.k // images, batch=images)
-    if told.name.startswith("nvjet"):
-        return replace(told_hopper(told, each), out=4)
-    return replace(_hopper(told, each, (0, 0), item), split_k=1, batch=images)
-
-
-def told_convolution(told: Told, others: tuple[Told, ...], conv: Convolution) -> HopperGemm | StagedGemm:
-    """Return the GEMM of a convolution's main kernel.
-
-    ``others``: launches beside it, those of :func:`relayout` by ``toNhwc`` and ``toNchw``. Raises
-    WorkloadError for kernels without template.
-    """
-    if is_winograd(others):
-        return winograd_gemm(told, others, conv)
-    if is_fft(told, others):
-        return fft_gemm(told, others, conv)
-    names = [other.name for other in others]
-    unknown = [name for name in names if name not in OTHERS]
-    if unknown:
-        raise WorkloadError(f"convolution: no template for kernel {unknown[0][:60]}")
-    if told.name in ENGINES:
-        return engine_gemm(told, conv)
-    if any(name in PADS for name in names):
-        conv = replace(conv, channels=-(-conv.channels // PADDED) * PADDED)
-    last = conv.last or "nhwc" in told.name or "toNhwc" in names
-    problem, pitches = conv.gemm(last)
-    if BATCHED in names:
-        return _images(told, problem, conv.images, conv.item)
-    told = replace(told, summed=told.summed or any(name in SUMS for name in names))
-    if told.name.startswith("nvjet"):
-        return told_hopper(told, problem)
-    if "gemm_" in told.name and "implicit" not in told.name:
-        images = told if told.summed else replace(told, grid=(*told.grid[:2], 1))  # else z is images
-        if told.name.startswith("sm90_xmma"):
-            return _hopper(images, problem, (0, 0), conv.item)
-        return told_staged(images, problem)
-    if told.name.startswith("sm90_xmma") and "first_layer" not in told.name:
-        return _hopper(told, problem, pitches, conv.item)
-    return _staged(told, problem, pitches, conv.item, last)
 
 
 def _cost(told: Told, gemm: StagedGemm, conv: Convolution) -> Cost | None:
@@ -184,7 +58,11 @@ def _cost(told: Told, gemm: StagedGemm, conv: Convolution) -> Cost | None:
         return COSTS[conv.direction]
     if "gemm_" in told.name and "implicit" not in told.name:
         return None
+    if WITHOUT in told.name:
+        return WITHOUT_PIXELS
     pixels = FFMA_PIXELS if gemm.tile.unit == "ffma" else MMA_PIXELS
+    if has_cutlass_sum(told):
+        pixels = MMA_WGRAD
     return replace(pixels, begin=pixels.begin + _strided(conv))
 
 
@@ -209,6 +87,12 @@ def _main(told: Told, others: tuple[Told, ...], conv: Convolution, memory: Memor
         return made
     kernel, c = staged_gemm(gemm, memory, cost=_cost(told, gemm, conv))
     if gemm.reduction == "kernel":
+        if has_cutlass_sum(told):  # all rows of the sweep have a memset
+            return [
+                memset(memory.tensor("turns", 1, 64, 4)),
+                kernel,
+                cutlass_sum(c, gemm.split_k, memory, gemm.out)[0],
+            ]
         return [kernel, split_k_sum(c, gemm.split_k, memory, gemm.out)[0]]
     cleared = any(other.name == SCALED for other in others)
     if gemm.reduction != "atomic" or cleared:
@@ -217,13 +101,24 @@ def _main(told: Told, others: tuple[Told, ...], conv: Convolution, memory: Memor
     return [one_pass(fill, c.rows * c.cols, c.item, memory, target=c.address), kernel]
 
 
-def convolution(told: Told, others: tuple[Told, ...], conv: Convolution, memory: Memory) -> list[Kernel]:
+def convolution(
+    told: Told | None, others: tuple[Told, ...], conv: Convolution, memory: Memory
+) -> list[Kernel]:
     """Return the kernels of a convolution: changes of layout, the convolution, sums of parts.
 
-    The arguments are those of :func:`told_convolution`.
+    The arguments are those of :func:`told_convolution`; ``told`` None: as ``choose_convolution`` predicts.
     """
+    if not isinstance(conv, Convolution):
+        raise WorkloadError(f"convolution: conv = {type(conv).__name__}: must be a Convolution")
+    if told is None:
+        if others:
+            raise WorkloadError("convolution: kernels beside one that is not told: tell it, too")
+        told, others = choose_convolution(conv)
+    for each in (told, *others):
+        if not isinstance(each, Told):
+            raise WorkloadError(f"convolution: launch = {type(each).__name__}: must be Told")
     if is_winograd(others):
-        return winograd(told, others, conv, memory)
+        return _in_order(winograd(told, others, conv, memory), memory)
     if is_fft(told, others):
         return fft(told, others, conv, memory)
     made = _main(told, others, conv, memory)
@@ -250,19 +145,20 @@ def convolution(told: Told, others: tuple[Told, ...], conv: Convolution, memory:
         order = memory.tensor("init", 1, 64, 4)
         before.append(memset(order))
         made = [after_reset(kernel, order) if kernel is main else kernel for kernel in made]
-    kernels = [*before, *made, *after]
-    plain = all(other.name in ("toNhwc", "toNchw", "init") for other in others)
-    return kernels if plain else _in_order(kernels, memory)
+    return _in_order([*before, *made, *after], memory)
 
 
 def _in_order(kernels: list[Kernel], memory: Memory) -> list[Kernel]:
-    """Return kernels of which each waits for the one before, as in a stream: by a word that it reads."""
-    made, before = [], None
-    for kernel in kernels:
-        order = memory.tensor("order", 1, 64, 4)
-        accesses = [*kernel.accesses, Access(order, "update", first_element)]
-        if before is not None:
-            accesses.append(Access(before, "read", first_element))
-        made.append(replace(kernel, accesses=tuple(accesses)))
-        before = order
+    """Return kernels of which each waits for the one before, as in a stream: by a word that it reads.
+
+    The first waits for the last, where a job has them several times.
+    """
+    if len(kernels) == 1:
+        return kernels
+    words = [memory.tensor("order", 1, 64, 4) for _ in kernels]
+    made = []
+    for number, kernel in enumerate(kernels):
+        waits = Access(words[number - 1], "read", first_element)
+        done = Access(words[number], "update", first_element)
+        made.append(replace(kernel, accesses=(*kernel.accesses, waits, done)))
     return made

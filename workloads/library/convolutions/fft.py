@@ -1,14 +1,13 @@
 """cuDNN's convolutions by FFT: 32 x 32 tiles to 544 frequencies, a complex GEMM for each, and back.
 
-A TB of ``fft2d_r2c_32x32`` has 16 warps and makes 16 transforms, a warp each; it stores lines of 16 values of a
-frequency. ``fft2d_c2r_32x32`` reads such lines and stores what of its tiles is kept. Images larger than a tile
-are cut: each piece is a pass of an r2c, a GEMM and a c2r, and passes run on two streams in turn.
+A TB of ``fft2d_r2c_32x32`` has 16 warps and makes 16 transforms, a warp each; it stores lines of 16 values of
+a frequency. ``fft2d_c2r_32x32`` reads such lines and stores what of its tiles is kept. Images larger than a
+tile are cut: each piece is a pass of an r2c, a GEMM and a c2r, and passes run on two streams in turn.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
 SIDE, FREQUENCIES, EACH = 32, 32 * 17, 16  # pixels of a tile's side; values of a real one; transforms of a TB
 R2C, C2R, GEMM = "fft2d_r2c_32x32", "fft2d_c2r_32x32", "sm80_xmma_gemm_cf32cf32_"
 NAMES = (R2C, C2R, GEMM, "flip_filter")
-# 32 rows of 32 real values and 17 columns of complex ones take 5/2 N log2 N and 5 N log2 N operations: 26,400,
-# 825 of a lane. What goes through shared memory between rows and columns, and cycles of a warp beside: fitted
-# to half `fit` (r2c of 256, c2r of 1536 TBs)
+# 32 rows of 32 real values and 17 columns of complex ones take 5/2 N log2 N and 5 N log2 N operations:
+# 26,400, 825 of a lane. What goes through shared memory between rows and columns, and cycles of a warp
+# beside: estimates from 10 us of a kernel with two TBs an SM
 FLOPS, EXCHANGED, WAIT = 825, 140, 6000
 ITEM = 4
 
@@ -110,10 +109,6 @@ def _program(name: str, pixels: tuple[int, int], transforms: int, registers: int
         code.store(1, pattern, level=2)
     code.exit()
     return Program(name, (tuple(code.ops),), EACH, registers, smem, 2)
-
-
-def _own(tbs: Ints) -> Ints:
-    return np.stack([tbs * EACH, (tbs + 1) * EACH, *_all(tbs)], 1)
 
 
 def _all(tbs: Ints, end: int = 1) -> tuple[Ints, Ints]:

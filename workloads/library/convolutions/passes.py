@@ -7,7 +7,7 @@ a TB are not in what a sweep of names, grids and registers reports: they are tho
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def _program(
         code.compute(int=20, control=4, chain=BEGIN)
         mark = code.loop_begin()
         code.compute(int=ints, control=2)
-        where = {"bx": threads * item, "step": row, "warp": WARP * item, "s0": item}
+        where: dict[str, Any] = {"bx": threads * item, "step": row, "warp": WARP * item, "s0": item}
         if reads:
             code.load(0, Pattern(0, item, **where))
             code.wait(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Literal, get_args
 
 from pysim.errors import WorkloadError
@@ -34,12 +33,26 @@ class Convolution:
     last: bool
 
     def __post_init__(self) -> None:
-        """Refuse sizes that are not positive, and types without a kernel."""
+        """Refuse sizes that are not positive, too large or no integers, and types without a kernel."""
+        for name in ("size", "out"):
+            pair = getattr(self, name)
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise WorkloadError(f"convolution: {name} = {pair!r}: must be rows and columns")
         sizes = (self.images, self.channels, *self.size, self.filters, *self.out, self.taps, self.stride)
+        if any(not isinstance(size, int) or isinstance(size, bool) for size in sizes):
+            raise WorkloadError(f"convolution: sizes {', '.join(map(repr, sizes))}: must be integers")
         if min(sizes) < 1 or self.dtype not in DTYPES or self.direction not in get_args(Direction):
             raise WorkloadError(
                 f"convolution: sizes {', '.join(map(str, sizes))}, {self.dtype}, {self.direction}: must be"
                 f" positive, one of {', '.join(DTYPES)} and of {', '.join(get_args(Direction))}"
+            )
+        if not isinstance(self.last, bool):
+            raise WorkloadError(f"convolution: last = {self.last!r}: must be True or False")
+        images, filters = self.inputs * self.channels, self.channels * self.taps * self.filters
+        if max(images, filters, self.pixels * self.filters) > MOST:
+            raise WorkloadError(
+                f"convolution: {images} elements of images, {filters} of filters,"
+                f" {self.pixels * self.filters} of the result: must be at most {MOST}"
             )
 
     @property
@@ -94,3 +107,44 @@ class Convolution:
         held = self.inputs * self.channels * self.item
         pitch = -(-held // self.pixels // 16) * 16 if self.taps > 1 or self.stride > 1 else 0
         return Problem(m, self.filters, self.pixels, "N", "T", self.dtype), (pitch, 0)
+
+
+def convolution_of(
+    images: int,
+    channels: int,
+    size: tuple[int, int],
+    filters: int,
+    taps: tuple[int, int],
+    *,
+    stride: tuple[int, int] = (1, 1),
+    padding: tuple[int, int] = (0, 0),
+    dilation: tuple[int, int] = (1, 1),
+    groups: int = 1,
+    direction: str = "forward",
+    dtype: str = "fp16",
+    last: bool = True,
+) -> Convolution:
+    """Return the convolution with filters of ``taps`` (rows, columns); the result's size follows.
+
+    Raises WorkloadError for sizes that leave no result, and for groups and dilation, which were not measured.
+    """
+    pairs = {"size": size, "taps": taps, "stride": stride, "padding": padding, "dilation": dilation}
+    for name, pair in pairs.items():
+        least = int(name != "padding")
+        if (
+            not isinstance(pair, tuple)
+            or len(pair) != 2
+            or any(type(n) is not int or n < least for n in pair)
+        ):
+            raise WorkloadError(f"convolution: {name} = {pair!r}: must be two integers of at least {least}")
+    if groups != 1 or dilation != (1, 1):
+        raise WorkloadError(
+            f"convolution: groups {groups}, dilation {dilation}: must be 1 and (1, 1), as measured"
+        )
+    rows, cols = ((size[axis] + 2 * padding[axis] - taps[axis]) // stride[axis] + 1 for axis in range(2))
+    if min(rows, cols) < 1:
+        raise WorkloadError(f"convolution: filters of {taps} on images of {size}: no result")
+    return Convolution(
+        images, channels, size, filters, (rows, cols), taps[0] * taps[1], stride[0] * stride[1], direction,  # type: ignore[arg-type]
+        dtype, last,
+    )  # fmt: skip

@@ -2,15 +2,15 @@
 
 ``winogradWgradData4x4`` makes 36 values of each 6 x 6 patch of the images, ``winogradWgradDelta4x4`` of each
 4 x 4 tile of the gradients of the result; a batch of 36 GEMMs sums over tiles and images; and
-``winogradWgradOutput4x4`` turns 36 values of a filter and channel into 9. A TB of the first two takes 2 x 4 tiles
-of 32 channels: that and the grids are those of the sweep, and so is the shared memory.
+``winogradWgradOutput4x4`` turns 36 values of a filter and channel into 9. A TB of the first two takes 2 x 4
+tiles of 32 channels: that and the grids are those of the sweep, and so is the shared memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 VALUES, TAPS, SIDE = 36, 9, 4  # of a tile, of a filter; pixels of the result along a side of a tile
 DOWN, ACROSS, WARPS = 2, 4, 8  # tiles of a TB, one a warp; lanes are channels
-# Additions of B^T d B for a 6 x 6 patch, of G g G^T for a 4 x 4 tile, and of A^T m A (6 x 6 to 3 x 3), counted
-# from the matrices of F(3, 4) with common terms shared
+# Additions of B^T d B for a 6 x 6 patch, of G g G^T for a 4 x 4 tile, and of A^T m A (6 x 6 to 3 x 3),
+# counted from the matrices of F(3, 4) with common terms shared
 ADDS = {"winogradWgradData4x4": 144, "winogradWgradDelta4x4": 100, "winogradWgradOutput4x4": 108}
 PATCH = {"winogradWgradData4x4": 2, "winogradWgradDelta4x4": 0}  # pixels of a patch beside its tile's
 OUTPUT = "winogradWgradOutput4x4"
@@ -54,14 +54,20 @@ def _blocks(conv: Convolution) -> tuple[int, int, int]:
     return down * across, blocks, min(WARPS, -(-down * across // blocks))
 
 
+def winograd_grid(name: str, conv: Convolution) -> tuple[int, int, int]:
+    """Return the grid of one of the transforms."""
+    _, blocks, _ = _blocks(conv)
+    if name == OUTPUT:
+        return -(-conv.channels // WARP), -(-conv.filters // WARPS), 1
+    channels = conv.channels if name == "winogradWgradData4x4" else conv.filters
+    return blocks * -(-channels // WARP), conv.images, 1
+
+
 def winograd_gemm(told: Told, others: tuple[Told, ...], conv: Convolution) -> StagedGemm:
     """Return the batch of 36 GEMMs C[channels, filters]; refuse other passes, filters and grids."""
     _, blocks, each = _blocks(conv)
-    groups = {"winogradWgradData4x4": conv.channels, "winogradWgradDelta4x4": conv.filters}
     right = conv.direction == "backward_weights" and conv.taps == TAPS and conv.stride == 1 and conv.item == 4
-    for other in others:
-        if other.name != OUTPUT:
-            right = right and other.tbs == blocks * -(-groups[other.name] // WARP) * conv.images
+    right = right and all(other.grid == winograd_grid(other.name, conv) for other in others)
     if not right or told.grid[2] != VALUES:
         raise WorkloadError(
             f"convolution: Winograd of {conv.direction}, {conv.taps} taps, stride {conv.stride}: must be the"
@@ -77,17 +83,17 @@ def winograd_gemm(told: Told, others: tuple[Told, ...], conv: Convolution) -> St
 
 
 @lru_cache(maxsize=64)
-def _to_values(name: str, shape: tuple[int, int, int], channels: int, deep: int, blocks: int, each: int,
+def _to_values(name: str, shape: tuple[int, int], channels: int, deep: int, blocks: int, each: int,
                registers: int, smem: int) -> Program:  # fmt: skip
     """Each warp loads four channels of the TB's patch, then makes the 36 values of its tile."""
-    height, width, images = shape
+    height, width = shape
     plane, code = height * width, Code()
     high = min(height, DOWN * SIDE + PATCH[name])
     wide = min(width, ACROSS * SIDE + PATCH[name])
     apart = _apart(height, width, high, wide, blocks) * ITEM
     code.compute(int=40, control=4, chain=BEGIN)
     lanes = (1 << min(wide, WARP)) - 1
-    where = {"bx": apart, "by": WARP * plane * ITEM, "bz": channels * plane * ITEM}
+    where: dict[str, Any] = {"bx": apart, "by": WARP * plane * ITEM, "bz": channels * plane * ITEM}
     for channel in range(min(WARP, channels) // WARPS or 1):
         for row in range(high):
             code.compute(int=INTS)
@@ -101,7 +107,7 @@ def _to_values(name: str, shape: tuple[int, int, int], channels: int, deep: int,
     side = SIDE + PATCH[name]
     code.compute(smem=side * side, smem_ops=side * side, fp32=ADDS[name], chain=60)
     line = channels * ITEM
-    tiles = {"bx": each * line, "by": WARP * ITEM, "bz": blocks * each * line}
+    tiles: dict[str, Any] = {"bx": each * line, "by": WARP * ITEM, "bz": blocks * each * line}
     for value in range(VALUES):
         code.compute(int=2)
         patterns = [
@@ -143,7 +149,7 @@ def _transform(told: Told, conv: Convolution, memory: Memory, values: Tensor) ->
     groups, deep = -(-channels // WARP), blocks * each * conv.images
     source = memory.tensor("images" if data else "gradients", conv.images * channels, height * width, ITEM)
     planes = Tensor("values", VALUES * deep, channels, ITEM, values.address)
-    program = _to_values(told.name, (height, width, conv.images), channels, deep, blocks, each, told.registers,
+    program = _to_values(told.name, (height, width), channels, deep, blocks, each, told.registers,
                          told.smem)  # fmt: skip
     high = min(height, DOWN * SIDE + PATCH[told.name])
     wide = min(width, ACROSS * SIDE + PATCH[told.name], WARP)
@@ -164,15 +170,15 @@ def _result(told: Told, conv: Convolution, memory: Memory, products: Tensor) -> 
     filters, channels = conv.filters, conv.channels
     taps = memory.tensor("filters", filters, channels * TAPS, ITEM)
     planes = Tensor("values", VALUES * filters, channels, ITEM, products.address)
-    grid = -(-channels // WARP), -(-filters // WARPS), 1
-    if grid != told.grid or channels % WARP or filters % WARPS:
+    grid = told.grid
+    if channels % WARP or filters % WARPS:
         raise WorkloadError(
             f"convolution: {told.name} of grid {'x'.join(map(str, told.grid))}: must be {channels} channels"
             f" and {filters} filters in TBs of {WARP} x {WARPS}"
         )
     line, code = channels * ITEM, Code()
     code.compute(int=40, control=4, chain=BEGIN)
-    where = {"bx": WARP * ITEM, "by": WARPS * line, "warp": line}
+    where: dict[str, Any] = {"bx": WARP * ITEM, "by": WARPS * line, "warp": line}
     for value in range(VALUES):
         code.compute(int=2)
         code.load(0, Pattern(0, ITEM, base=value * filters * line, s0=ITEM, **where), level=2)
@@ -181,7 +187,7 @@ def _result(told: Told, conv: Convolution, memory: Memory, products: Tensor) -> 
     code.compute(smem=TAPS, smem_ops=TAPS, chain=30)
     code.barrier()
     code.compute(smem=TAPS, smem_ops=TAPS, chain=30)
-    to = {"bx": WARP * TAPS * ITEM, "by": WARPS * line * TAPS, "warp": line * TAPS}
+    to: dict[str, Any] = {"bx": WARP * TAPS * ITEM, "by": WARPS * line * TAPS, "warp": line * TAPS}
     for tap in range(TAPS):
         code.compute(int=INTS)
         code.store(1, Pattern(1, ITEM, base=tap * WARP * ITEM, s0=ITEM, **to), level=2)

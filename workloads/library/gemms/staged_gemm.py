@@ -339,7 +339,8 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
     m = x * t.tm, np.minimum((x + 1) * t.tm, gemm.m)
     n = y * t.tn, np.minimum((y + 1) * t.tn, gemm.n)
     product, part = (0 * part, part) if gemm.batch == 1 else (part, 0 * part)
-    k = part * gemm.chunk, np.minimum((part + 1) * gemm.chunk, gemm.k)
+    first = 0 * part if gemm.moves else part * gemm.chunk  # of a product of its own
+    k = first, np.minimum(first + gemm.chunk, gemm.k)
     if what == "bias":
         zero = 0 * part
         return np.stack([np.where(there, side, 0) for side in (zero, zero + 1, *m)], 1)
@@ -357,10 +358,7 @@ def _region(gemm: StagedGemm, what: str, tbs: Ints) -> Ints:
         item = t.item if arg < 2 else gemm.stored
         pitches, moves = gemm.spacing
         pitch, start = pitches[arg] // item, part * (moves[arg] // item)
-        if gemm.moves and arg < 2:  # k counts from the part's first
-            first = k[0]
-            rows, cols = (tuple(side - first * (pair is k) for side in pair) for pair in (rows, cols))
-        elif not gemm.moves:
+        if not gemm.moves:
             start = 0 * start
         begin, end = start + rows[0] * pitch + cols[0], start + (rows[1] - 1) * pitch + cols[1]
         rows, cols = (0 * begin, 0 * begin + 1), (begin, np.maximum(begin, end))

@@ -210,11 +210,13 @@ def _last(code: Code, tile: StagedTile, cost: Cost) -> None:
 def epilogue(
     code: Code, tile: StagedTile, cost: Cost, stores: Accesses, kind: int = FIRST_Z | LAST_Z
 ) -> None:
-    """Exchange the sums through shared memory, a few rows at a time, and store them or add them to C.
+    """Exchange the sums through shared memory and store them, a few rows at a time, or add them to C at once.
 
     ``kind``: which part of a split K a TB is (``split_k_serial``).
     """
-    rounds = max(1, min(len(stores), tile.outputs // 4))
+    # TBs that add their part to C load it all before the first exchange: with a load a round, chains of 8
+    # parts are a third too long (h200_library_gemm.csv)
+    rounds = 1 if kind != FIRST_Z | LAST_Z else max(1, min(len(stores), tile.outputs // 4))
     each = -(-tile.outputs // rounds)
     waves = max(1, each * 4 * WARP // LINE)
     parts = [list(stores[len(stores) * i // rounds : len(stores) * (i + 1) // rounds]) for i in range(rounds)]

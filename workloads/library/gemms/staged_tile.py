@@ -3,8 +3,8 @@
 A TB makes ``tm`` x ``tn`` of C, ``tk`` of K a step, from tiles in shared memory. FFMA: a thread multiplies
 fragments of ``thread_tile``, which it loads 16 B at a time. mma: a warp multiplies 16 x 8 x 16 of fp16, or
 16 x 8 x 8 of tf32, in the same time, of fragments that ldmatrix loads; Turing's 16 x 8 x 8 of fp16 are taken
-to take half of it. FFMA on elements of 8 B: complex numbers, four multiplies each; on elements of 2 B: fp32
-in shared memory.
+to take half of it. FFMA on elements of 8 B: complex numbers, four multiplies each; on elements of 2 B:
+fp32 in shared memory.
 """
 
 from __future__ import annotations

@@ -37,6 +37,11 @@ class Told:
     smem: int
     summed: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse a grid without TBs."""
+        if min(self.grid) < 1:
+            raise WorkloadError(f"kernel {self.name[:60]}: grid {self.grid}: every size must be positive")
+
     @property
     def tbs(self) -> int:
         """TBs of the grid."""

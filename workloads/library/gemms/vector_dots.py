@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 WARPS = {"gemvx": 4, "gemv2T": 4, "gemvNSP": 24, "dot": 4, "gemmSN_TN": 4, "gemmSN_NN": 8, "sgemm_largek": 4}
 _THREADS = re.compile(r"gemmSN_.._kernel<\w+, (\d+)")  # threads of a TB, in the name
 ATOMIC = "sgemm_largek"  # parts of k are added by atomic operations, to a C that a kernel has scaled before
-LARGEK_ROWS, LARGEK_TBS = 64, 528  # rows of a TB; TBs that parts of k make at least, where no grid is told
+LARGEK_ROWS = 64  # rows of a TB of it
 GEMVX_LANES = {4: 32, 8: 32, 16: 16, 32: 16, 64: 8, 128: 4}  # lanes along k, by the rows of a TB
 # an A of up to so many elements, not transposed, that TBs of 32 rows take with two lanes along k
 FEW_LANES, FEW_LANES_ROWS, FEW_LANES_SIZE = 2, 32, 1_800_000
@@ -105,9 +105,6 @@ def vector_dots(
     if p.m == 1:
         matrix, vectors, many, columns, along, other = vectors, matrix, p.n, 1, b_along, a_along
     gx, gy, parts = (many, 1, grid[0]) if name.startswith("dot") else grid
-    if name.startswith(ATOMIC) and grid == (1, 1, 1):
-        gx = -(-many // LARGEK_ROWS)
-        parts = -(-LARGEK_TBS // gx)
     chunk = -(-p.k // (parts * K_ALIGN)) * K_ALIGN if parts > 1 else p.k
     rows, cols = _power(-(-many // gx)), -(-columns // gy)
     atomic = name.startswith(ATOMIC)

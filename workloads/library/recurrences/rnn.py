@@ -13,12 +13,13 @@ what they read and write, as in a captured CUDA graph: GEMMs of weights run besi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.program.job import Access, Job, Kernel, Memory, Tensor
 from pysim.workloads.library.choices.chooser import chosen
 from pysim.workloads.library.gemms.launches import launches_of, predicted
+from pysim.workloads.library.gemms.operands import first_element
 from pysim.workloads.library.gemms.told import check_told, told_launches
 
 from .recurrent import GATES, Recurrent
@@ -139,15 +140,16 @@ def _backward(t: _Tensors, number: int) -> list[Kernel]:
 def _end(t: _Tensors) -> list[Kernel]:
     """Return what runs after the last step backward: gradients of inputs, weights and biases."""
     p = t.p
-    made = [clear("clear_dw", t.dw)]
-    made += t.gemm("input_back", t.w["ih"], t.dgates)[0]
-    made += t.gemm("weights", t.x, t.dgates)[0]
-    made += t.gemm("weights_first", t.step(t.h, 0), t.step(t.dgates, 0))[0]
+    made, inputs = t.gemm("input_back", t.w["ih"], t.dgates)
+    weights = [clear("clear_dw", t.dw), *t.gemm("weights", t.x, t.dgates)[0]]
+    weights += t.gemm("weights_first", t.step(t.h, 0), t.step(t.dgates, 0))[0]
     if p.steps > 1:
         many = p.steps - 1
-        made += t.gemm("weights_hidden", t.step(t.h, 1, many), t.step(t.dgates, 1, many))[0]
-    made.append(bias_gradient("bias_gradient", t.dgates, t.bias, GATES[p.cell], p.cost))
-    return made
+        weights += t.gemm("weights_hidden", t.step(t.h, 1, many), t.step(t.dgates, 1, many))[0]
+    # profiles of three modules: the gradients of weights begin when that of the inputs is done
+    after = Access(inputs, "read", first_element)
+    weights = [replace(kernel, accesses=(*kernel.accesses, after)) for kernel in weights]
+    return [*made, *weights, bias_gradient("bias_gradient", t.dgates, t.bias, GATES[p.cell], p.cost)]
 
 
 def check_pass(p: Recurrent) -> None:

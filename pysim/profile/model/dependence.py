@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from dataclasses import dataclass, field
 from pysim.profile.events import Call, Ran, Recording, Wait
 
 _ROUND = 0.002  # us: times of profiles are rounded
+_QUEUED = 5.0  # us on the GPU beyond the way from the host: a kernel has waited for more than its launch
+_GAP = 2.5  # us: the longest from an end to the start that it releases, in a stream or between two
 Edges = list[set[int]]  # of each kernel: those that it waits for
 
 
@@ -160,6 +163,29 @@ def _pairs(order: Sequence[Ran], calls: Sequence[Call], exact: bool) -> _Inferre
     return found
 
 
+def _released(order: Sequence[Ran]) -> list[tuple[int, int]]:
+    """Return edges to kernels that had long been launched, and started when one in another stream ended.
+
+    What kept them is a dependence, or slots that only then came free; either keeps them in a replay, too.
+    """
+    took = sorted(r.start - r.launched for r in order if r.launched is not None and r.start > r.launched)
+    if not took:
+        return []
+    way = took[len(took) // 20]
+    ends = sorted((ran.end, i) for i, ran in enumerate(order))
+    made = []
+    for i, ran in enumerate(order):
+        if ran.launched is None or ran.replay or ran.start - ran.launched < way + _QUEUED:
+            continue
+        k = bisect_right(ends, (ran.start + _ROUND, len(order))) - 1
+        while k >= 0 and ends[k][0] > ran.start - _GAP:
+            if ends[k][1] < i and order[ends[k][1]].stream != ran.stream:
+                made.append((ends[k][1], i))
+                break
+            k -= 1
+    return made
+
+
 def _replays(order: Sequence[Ran]) -> list[list[int]]:
     """Return what each graph launch ran."""
     groups: dict[int, list[int]] = {}
@@ -194,6 +220,7 @@ def dependences(made: Recording) -> Dependences:
             pairs = _pairs(order, made.calls, exact=bool(made.waits))
             add("inferred waits", pairs.waits)
             add("synchronizations of the host", pairs.syncs)
+            add("starts that an end released", _released(order))
             for group in _replays(order):
                 add("order in time inside graph launches", in_time(order, group))
         else:

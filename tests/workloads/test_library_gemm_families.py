@@ -1,5 +1,8 @@
 """GEMMs of every kernel family of cuBLAS on an H200: work is conserved, times are near measured ones."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -152,3 +155,16 @@ def test_operands_of_another_memory_are_refused(sizes):
         gemm(m, n, k, memory=Memory(), trans_a="T", dtype="fp32", operands=operands)
     kernels, _ = gemm(m, n, k, memory=other, trans_a="T", dtype="fp32", operands=operands)
     assert kernels[-1].args[0] is operands[0] or kernels[0].args[0] is operands[0]
+
+
+def test_gemvx_loads_a_word_a_lane_from_32_sectors_where_rows_are_short():
+    table = Path(__file__).parents[1] / "hw/library/h200_library_column_counters.csv"
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["kernel"] == "gemvx" and row["trans"] == "TN"]
+    found = {
+        int(row["k"]): int(row["l1_load_sectors"]) / int(row["global_loads"])
+        for row in rows
+        if row["n"] == "1"
+    }
+    assert (found[256], found[512]) == (32, 32)
+    assert found[4096] == found[16384] == 4

@@ -3,8 +3,8 @@
 All load 4 B a lane at most. ``dots``: each warp loads what it needs of both matrices itself. Others: the TB
 loads a step's columns of B, in ``largek`` its rows of A too, into shared memory. Nothing is loaded ahead of a
 step but where ``ahead`` says so. Loads, instructions, reads and wavefronts of shared memory are counts of
-Nsight Compute on an H200, a warp and step, from 35 GEMMs (cuBLAS 13.1, CUDA 13.0). ``chain`` and ``begin``
-are fitted to times of GEMMs of other sizes than the sweep's: single TBs on an SM, K of 64 to 4096.
+Nsight Compute on an H200, a warp and step (h200_library_column_counters.csv). ``chain`` and ``begin`` are
+fitted to GEMMs of other sizes than the sweep's (h200_library_columns.csv): single TBs on an SM.
 """
 
 from __future__ import annotations

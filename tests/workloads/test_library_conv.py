@@ -118,6 +118,19 @@ def test_arguments_are_checked():
         convolution_of(1, 64, (2, 2), 64, (3, 3))
     with pytest.raises(WorkloadError, match="positive"):
         told_of("dgrad_engine|0x7x2|96|3328")
+    with pytest.raises(WorkloadError, match="groups True"):
+        convolution_of(1, 64, (14, 14), 64, (3, 3), groups=True)
+    for change in (
+        {"grid": (True, 1, 1)},
+        {"grid": (2**40, 1, 1)},
+        {"registers": 0},
+        {"smem": -1},
+        {"name": 1},
+    ):
+        with pytest.raises(WorkloadError):
+            replace(MMA, **change)
+    with pytest.raises(WorkloadError, match="others = NoneType"):
+        convolution(MMA, None, THREE, Memory())
 
 
 def test_a_choice_runs():

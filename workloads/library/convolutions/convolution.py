@@ -112,6 +112,8 @@ def convolution(
     """
     if not isinstance(conv, Convolution):
         raise WorkloadError(f"convolution: conv = {type(conv).__name__}: must be a Convolution")
+    if not isinstance(others, tuple):
+        raise WorkloadError(f"convolution: others = {type(others).__name__}: must be a tuple of Told")
     if told is None:
         if others:
             raise WorkloadError("convolution: kernels beside one that is not told: tell it, too")

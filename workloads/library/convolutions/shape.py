@@ -137,9 +137,9 @@ def convolution_of(
             or any(type(n) is not int or n < least for n in pair)
         ):
             raise WorkloadError(f"convolution: {name} = {pair!r}: must be two integers of at least {least}")
-    if groups != 1 or dilation != (1, 1):
+    if type(groups) is not int or groups != 1 or dilation != (1, 1):
         raise WorkloadError(
-            f"convolution: groups {groups}, dilation {dilation}: must be 1 and (1, 1), as measured"
+            f"convolution: groups {groups!r}, dilation {dilation}: must be 1 and (1, 1), as measured"
         )
     rows, cols = ((size[axis] + 2 * padding[axis] - taps[axis]) // stride[axis] + 1 for axis in range(2))
     if min(rows, cols) < 1:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory, Tensor
 
 STAGED = ("sm80_xmma", "cutlass")
+# most TBs of a grid, registers of a thread, shared memory of a TB (B): CUDA's, compute capability 9.0
+GRID, REGISTERS, SMEM = (2**31 - 1, 65535, 65535), 255, 232448
+
+
+def _within(number: object, least: int, most: int) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and least <= number <= most
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +44,20 @@ class Told:
     summed: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a grid without TBs."""
-        if min(self.grid) < 1:
-            raise WorkloadError(f"kernel {self.name[:60]}: grid {self.grid}: every size must be positive")
+        """Refuse names that are no text; grids, registers and bytes beyond CUDA's limits."""
+        if not isinstance(self.name, str):
+            raise WorkloadError(f"kernel {self.name!r:.60}: its name must be text")
+        grid = self.grid if isinstance(self.grid, tuple) else ()
+        if len(grid) != 3 or not all(map(_within, grid, (1, 1, 1), GRID)):
+            raise WorkloadError(
+                f"kernel {self.name[:60]}: grid {self.grid!r:.60}: must be three positive sizes,"
+                f" at most {'x'.join(map(str, GRID))}"
+            )
+        if not _within(self.registers, 1, REGISTERS) or not _within(self.smem, 0, SMEM):
+            raise WorkloadError(
+                f"kernel {self.name[:60]}: {self.registers!r:.20} registers, {self.smem!r:.20} B: must be"
+                f" 1 to {REGISTERS} and 0 to {SMEM}"
+            )
 
     @property
     def tbs(self) -> int:

@@ -7,8 +7,8 @@ True
 ``simulate`` runs a job under scheduling schemes on a machine; ``Simulation`` is one run, to a moment and on
 from it; ``device`` and ``System`` compose the machine; ``Job``, ``Kernel``, ``Program``, ``Code``,
 ``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by hand (``pysim.workloads.make`` has ready
-ones); ``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``, ``SchemeOption``); ``bound`` says what
-no scheme beats.
+ones); ``from_profile`` reads a measured run; ``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``,
+``SchemeOption``); ``bound`` says what no scheme beats.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .engine.stepped import Simulation
     from .machine.config import Config
     from .machine.system import Gpu, System, device
+    from .profile.profile import from_profile
     from .program.job import Access, Job, Kernel, Memory, Tensor
     from .program.warp_program import Code, Op, Pattern, Program
     from .results.result import Result
@@ -57,6 +58,7 @@ _LAZY = {
     "Tensor": "program.job",
     "bound": "engine.limits",
     "device": "machine.system",
+    "from_profile": "profile.profile",
     "register_scheme": "schemes.registry",
     "simulate": "engine.run",
 }
@@ -89,6 +91,7 @@ __all__ = [
     "__version__",
     "bound",
     "device",
+    "from_profile",
     "register_scheme",
     "simulate",
 ]

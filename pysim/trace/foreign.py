@@ -40,7 +40,7 @@ def refuse_foreign(path: Path) -> None:
     if start[:1] in (b"{", b"[") and (b'"traceEvents"' in data or b'"ph"' in data):
         raise WorkloadError(
             f"{path}: a trace of the PyTorch profiler (Chrome trace JSON), not an instruction trace: it has"
-            " times of kernels, but none of their instructions (docs/traces.md lists what can be replayed)"
+            " times of kernels, but none of their instructions: `pysim what-if` reads it"
         )
     if path.suffix == ".pysim":
         raise WorkloadError(f"{path}: no converted trace, in spite of its name: it has other contents")

@@ -21,6 +21,7 @@ PYSIM = (
     "pysim.results",
     "pysim.engine",
     "pysim.trace",
+    "pysim.profile",
     "pysim.cli",
     "pysim.sweep",
 )

@@ -16,7 +16,7 @@ PROOFS = sorted(HW.rglob("*.csv"))
 PROGRAMS = sorted([*HW.rglob("*.cu"), *HW.rglob("*.cuh")])
 NAMED = re.compile(r"(?<![\w./])[A-Za-z]\w*\.(?:csv|cuh?)\b")
 # programs of others that prose names, and placeholders of files of a user
-OTHERS = {"gemm_bench.cu", "LSTM.cu", "FILE.csv"}
+OTHERS = {"gemm_bench.cu", "LSTM.cu", "FILE.csv", "KERNELS.csv", "kernels.csv"}
 HERE = Path(__file__).name
 
 

@@ -9,6 +9,7 @@ from pysim.cli.tree import Command
 from .batches import BATCHES
 from .jobs import JOBS
 from .lookups import LOOKUPS
+from .profiles import PROFILES
 from .results import RESULTS
 
-COMMANDS: Mapping[str, Command] = {row.name: row for row in (*BATCHES, *RESULTS, *LOOKUPS, *JOBS)}
+COMMANDS: Mapping[str, Command] = {row.name: row for row in (*BATCHES, *PROFILES, *RESULTS, *LOOKUPS, *JOBS)}

@@ -1,0 +1,1 @@
+"""What a profile becomes: dependences, sharing of the GPU, replay under each scheme."""

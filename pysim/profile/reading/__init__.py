@@ -1,0 +1,1 @@
+"""Readers of profiles: Kineto files, plain tables of kernels, PyTorch execution traces."""

@@ -89,7 +89,7 @@ def gemm(
         ``none``, ``bias``, ``bias_relu`` or ``bias_gelu``. The kernel is that without one.
     operands : sequence of Tensor, optional
         A as m x k (``T``) or k x m (``N``), B as n x k (``N``) or k x n (``T``): rows are contiguous; and a
-        bias, 1 x m.
+        bias, 1 x m. All are of ``memory``. C is n x m, n x 1 for one row (m = 1).
     within : pair of pairs of int
         Of A and B, where products are side by side in the rows of a wider operand: its columns and the
         first of them; 0, 0: products are one below the other.

@@ -23,7 +23,7 @@ endif
 # a command for each C file, as many at once as there are processors
 EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
 
-.PHONY: help setup build gru test deep slurm browser extras wheel nightly check types sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation site clean
+.PHONY: help setup build gru test deep slurm browser extras wheel nightly check types sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation library results site clean
 .DEFAULT_GOAL := help
 
 help:
@@ -56,6 +56,8 @@ help:
 	@echo "make kernels   docs/schemes.md: its tables of Stream-K and of persistent RNNs, anew (minutes)"
 	@echo "make suites    docs/acs.md and docs/cusync.md: their tables and pictures, anew (ten minutes)"
 	@echo "make validation  docs/validation.md and docs/validation/: measured against simulated times, anew (hours)"
+	@echo "make library   docs/validation/library.md from RESULTS, files of configs/validate.py"
+	@echo "make results   docs/results.md: networks with kernels of libraries, anew (minutes)"
 	@echo "make peer      docs/peer.md: Accel-Sim, and what README.md quotes of it, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make wheel     a wheel for Linux and the sources: dist/"
@@ -207,6 +209,13 @@ suites: $(FULL)
 
 validation: $(FULL)
 	$(PY) -m docs.builders --validation
+
+# RESULTS="FILE.h5 ...": of configs/validate.py
+library: $(FULL)
+	$(PY) -m docs.builders --library $(RESULTS)
+
+results: $(FULL)
+	$(PY) -m docs.builders --results
 
 peer: $(FULL)
 	$(PY) -m docs.builders --peer

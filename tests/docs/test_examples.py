@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import importlib.util
 import os
 import re
@@ -15,6 +16,7 @@ import pytest
 
 from pysim.cli.commands import COMMANDS
 from pysim.workloads.microbench import MEASURED
+from tests.profile.traces import launched, written
 from tests.support.calls import CONFIGS, PATIENCE, ROOT, call, pysim
 
 SCRIPTS = sorted(CONFIGS.glob("[!_]*.py"))
@@ -58,6 +60,16 @@ def cases():
         )
 
 
+def _profiles(folder: Path) -> None:
+    """Write a file of the PyTorch profiler, plain and packed, and a table of kernels."""
+    events = [event for n in range(4) for event in launched(30.0 * n, corr=n + 1)]
+    path = written(folder, events)
+    (folder / "trace.json.gz").write_bytes(gzip.compress(path.read_bytes()))
+    rows = ["workload,mode,name,stream,start_us,dur_us,grid,block"]
+    rows += [f"gru,eager,gemm,7,{30 * n},12,600,128" for n in range(4)]
+    (folder / "kernels.csv.gz").write_bytes(gzip.compress("\n".join(rows).encode()))
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the files that examples name, and with the programs ``pysim`` and ``python``."""
@@ -76,6 +88,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for words in (RUN, ("sweep", TINY, *GRID, "--quiet"), trace):
         done = pysim(*words, folder=folder)
         assert done.returncode == 0, done.stderr
+    _profiles(folder)
     for name in ("before.h5", "after.h5"):
         shutil.copy(folder / "gru.h5", folder / name)
     shutil.copytree(folder / "runs" / "gru", folder / "runs" / "again")

@@ -80,7 +80,7 @@ def test_runs_have_the_arguments_of_the_workload():
     given = dict(pair.split("=") for pair in runs["arguments"][0].split(","))
     assert given == {
         "hidden": "64", "batch": "4", "timesteps": "2", "layers": "1", "input": "per-step", "dtype": "fp32",
-        "buffers": "1", "split": "0",
+        "buffers": "1", "split": "0", "kernels": "own",
     }  # fmt: skip
     again = make("gru:" + runs["arguments"][0])
     assert again.arguments == runs["arguments"][0]

@@ -25,7 +25,7 @@ SCHEMES = (
 )
 NETWORKS = {
     "gru": "gru:hidden=512,batch=16,timesteps=4",
-    "gru, large": "gru:hidden=1536,batch=32,timesteps=4",
+    "gru, large": "gru:hidden=1536,batch=32,timesteps=2",
     "lstm": "lstm:hidden=256,batch=8,timesteps=8,layers=3,input=per-step",
     "mlp": "mlp:layers=8,width=1024,batch=128",
     "transformer": "transformer:layers=2,hidden=512,heads=8,sequence=128,batch=2",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pysim import stats
 from pysim.workloads.validation.suites import SUITES, cases_of
 
-from .writing import DOCS, replace, table
+from .writing import DOCS, block, replace, table
 
 PAGE = DOCS / "validation" / "library.md"
 GEMM = "h200-library-gemm"
@@ -102,11 +102,20 @@ def _parts(labels: list[str]) -> dict[str, NDArray[np.bool_]]:
     return {name: np.array(labels) == name for name in dict.fromkeys(labels)}
 
 
+def _shown(name: str, keys: int) -> dict[tuple[str, ...], list[str]]:
+    """Return the rows of a table of the page, by their first ``keys`` cells."""
+    lines = block(PAGE, name).splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {tuple(row[:keys]): row for row in rows}
+
+
 def summary(found: dict[tuple[str, str], Result]) -> str:
-    """Return the table of suites."""
-    made = []
+    """Return the table of suites; those without a result stay as the page has them."""
+    made, shown = [], _shown("suites", 1)
     for suite, choice in ROWS:
+        title = f"`{suite}`{', kernels ' * bool(choice)}{choice}{', spans' * (suite in SEQUENCES)}"
         if (suite, choice) not in found:
+            made += [shown[title,]] if (title,) in shown else []
             continue
         rows, subset = found[suite, choice]
         if suite in SEQUENCES:
@@ -121,8 +130,9 @@ def summary(found: dict[tuple[str, str], Result]) -> str:
 
 
 def gemms(told: NDArray[np.void], predicted: NDArray[np.void]) -> dict[str, str]:
-    """Return the tables of GEMMs by family of the kernel that was measured, and by type."""
+    """Return the tables of GEMMs by family of the kernel that was measured, and by type: of rows in both."""
     same = dict(zip(_text(predicted, "case"), range(len(predicted)), strict=True))
+    told = told[[case in same for case in _text(told, "case")]]
     order = [same[case] for case in _text(told, "case")]
     other, made = predicted[order], {}
     types = _text(told, "group")
@@ -148,15 +158,17 @@ def gemms(told: NDArray[np.void], predicted: NDArray[np.void]) -> dict[str, str]
 
 
 def groups(found: dict[tuple[str, str], Result]) -> str:
-    """Return the table of the groups of the other suites, and of their halves."""
-    made = []
+    """Return the table of the groups of the other suites, and of their halves; others stay as they are."""
+    made = _shown("groups", 2)
     for (suite, choice), (rows, _) in found.items():
         if suite == GEMM or choice == "predicted":
             continue
         for column, title in (("group", ""), ("split", "half ")):
             for name, chosen in _parts(_text(rows, column)).items():
-                made.append([f"`{suite}`", f"{title}{name}", str(chosen.sum()), *figures(rows[chosen])])
-    return table(("suite", "rows of", "rows", *HEADS), (False, False, *[True] * 7), made)
+                cells = [f"`{suite}`", f"{title}{name}"]
+                made[cells[0], cells[1]] = [*cells, str(chosen.sum()), *figures(rows[chosen])]
+    order = sorted(made.values(), key=lambda row: [f"`{suite}`" for suite, _ in ROWS].index(row[0]))
+    return table(("suite", "rows of", "rows", *HEADS), (False, False, *[True] * 7), order)
 
 
 def write(*paths: str) -> None:

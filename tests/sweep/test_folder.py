@@ -161,7 +161,7 @@ def test_a_killed_worker_costs_one_point_at_most(tmp_path):
 def test_a_signal_stops_the_sweep_and_its_workers(tmp_path, number):
     words = [
         "sweep",
-        "gru:layers=3,timesteps=400",
+        "gru:layers=3,timesteps=1600",
         "--grid",
         "hidden=512,640,768",
         "--out",

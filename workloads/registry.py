@@ -28,7 +28,7 @@ from .kernels.gemm_choice import (
     MMA,
     AnyTiling,
     Dtype,
-    choose_gemm,
+    choose_tiling,
     occupancy,
     with_loop_yields,
 )  # fmt: skip
@@ -73,7 +73,7 @@ def gemm(
     rows, cols, depth, left_t, right_t = column_major(m, n, k, a_t, b_t)
     if tile == "auto":
         parts = split and not stream_k
-        tiling = choose_gemm(
+        tiling = choose_tiling(
             rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=beta, split=parts, hints=machine
         )
     else:

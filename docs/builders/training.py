@@ -20,7 +20,7 @@ from pysim.errors import SimError
 from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.workloads.kernels.copy import fill
 from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import choose_gemm
+from pysim.workloads.kernels.gemm_choice import choose_tiling
 from pysim.workloads.kernels.gemm_sampling import plan
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.pointwise import Field, cell, elementwise, pointwise
@@ -122,7 +122,7 @@ def _product(
     m: int, n: int, k: int, hints: MachineHints, a_t: bool = False, b_t: bool = False
 ) -> tuple[list[Kernel], str]:
     """Make C[m, n] = op(A) op(B) of depth k, or a shorter one by the same kernel; return what it is too."""
-    tiling = choose_gemm(m, n, k, "fp32", a_t=a_t, b_t=b_t, hints=hints)
+    tiling = choose_tiling(m, n, k, "fp32", a_t=a_t, b_t=b_t, hints=hints)
     about = tiling.name
     if 2.0 * m * n * k > LONG_FLOPS:
         sample = plan(m, n, k, 4, tiling, hints)

@@ -20,7 +20,7 @@ from pysim.workloads.kernels.gemm_choice import (
     SPLIT_DEPTH,
     SPLIT_FROM,
     candidates,
-    choose_gemm,
+    choose_tiling,
     occupancy,
 )
 from pysim.workloads.kernels.machine_hints import MachineHints
@@ -46,11 +46,11 @@ def time_us(kernel, settings=None):
 @settings(max_examples=80, deadline=None)
 @given(sizes, sizes, sizes, st.sampled_from(("fp32", "fp16")), st.booleans(), st.booleans())
 def test_every_product_gets_a_kernel_that_fits(m, n, k, dtype, a_t, b_t):
-    tiling = choose_gemm(m, n, k, dtype, a_t=a_t, b_t=b_t, beta=1.0)
+    tiling = choose_tiling(m, n, k, dtype, a_t=a_t, b_t=b_t, beta=1.0)
     assert occupancy(tiling, 4 if dtype == "fp32" else 2, HINTS) >= 1
     assert (tiling.math == "hmma") == (dtype == "fp16")
     assert tiling.split_k == 1 or k >= max(SPLIT_FROM[dtype], SPLIT_DEPTH * tiling.split_k)
-    assert choose_gemm(m, n, k, dtype, a_t=a_t, b_t=b_t, split=False).split_k == 1
+    assert choose_tiling(m, n, k, dtype, a_t=a_t, b_t=b_t, split=False).split_k == 1
 
 
 @settings(max_examples=40, deadline=None)
@@ -64,21 +64,21 @@ def test_a_deeper_product_is_never_estimated_cheaper(m, n, k, dtype):
 
 def test_large_products_get_large_tiles_and_narrow_ones_small():
     for dtype in ("fp32", "fp16"):
-        large, narrow = (choose_gemm(m, 8192, 2048, dtype) for m in (8192, 16))
+        large, narrow = (choose_tiling(m, 8192, 2048, dtype) for m in (8192, 16))
         assert large.tm * large.tn >= 4 * narrow.tm * narrow.tn
         assert narrow.tm <= 64
 
 
 def test_transposes_decide_with_the_shape():
     # a loop of a large product yields for less time where (cuBLAS's) A is transposed
-    assert choose_gemm(7000, 2560, 2560, b_t=True).yields < choose_gemm(7000, 2560, 2560).yields
+    assert choose_tiling(7000, 2560, 2560, b_t=True).yields < choose_tiling(7000, 2560, 2560).yields
     # few columns have a kernel of their own, not where rows of K must be turned
-    assert choose_gemm(16, 512, 500000).tm == 16
-    assert choose_gemm(16, 512, 500000, b_t=True).tm > 16
+    assert choose_tiling(16, 512, 500000).tm == 16
+    assert choose_tiling(16, 512, 500000, b_t=True).tm > 16
     # rows of K are streamed 128 B at a time if a multiple of 1024, else 64
-    steps = {k: choose_gemm(16, 7680, k, "fp16", b_t=True).tk for k in (2048, 2560)}
+    steps = {k: choose_tiling(16, 7680, k, "fp16", b_t=True).tk for k in (2048, 2560)}
     assert steps == {2048: 64, 2560: 32}
-    assert choose_gemm(16, 7680, 2560, "fp16").tk == 64
+    assert choose_tiling(16, 7680, 2560, "fp16").tk == 64
 
 
 @pytest.mark.parametrize("base", [FP32[0], FP32[5], FP16[0], FP16[4]], ids=lambda t: t.name)
@@ -136,14 +136,14 @@ def test_tbs_that_share_a_weight_run_at_once():
 
 
 def test_the_library_streams_a_weight_once_where_the_other_operand_stays_in_l2():
-    assert choose_gemm(128, 16384, 4096, "fp16", b_t=True).column_raster
+    assert choose_tiling(128, 16384, 4096, "fp16", b_t=True).column_raster
     # both fit, neither does, or there is one row of tiles
     for m, n, k in ((128, 512, 512), (8192, 16384, 4096), (16, 16384, 4096)):
-        assert not choose_gemm(m, n, k, "fp16", b_t=True).column_raster
+        assert not choose_tiling(m, n, k, "fp16", b_t=True).column_raster
 
 
 def test_short_pieces_where_they_are_streamed():
-    steps = [choose_gemm(16, k, k, "fp16", b_t=True).tk for k in (1760, 2560)]  # 6.2 and 13.1 MB
+    steps = [choose_tiling(16, k, k, "fp16", b_t=True).tk for k in (1760, 2560)]  # 6.2 and 13.1 MB
     assert steps == [64, 32]
 
 

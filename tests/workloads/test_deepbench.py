@@ -10,7 +10,7 @@ from pysim.machine.devices import device
 from pysim.program.job import Job, Kernel
 from pysim.program.warp_program import Code, Program
 from pysim.workloads.kernels.gemm_case import column_major
-from pysim.workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
+from pysim.workloads.kernels.gemm_choice import FP16, FP32, choose_tiling, occupancy
 from pysim.workloads.kernels.gemm_sampling import EXACT_WAVES, plan
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.registry import make
@@ -57,7 +57,7 @@ def test_a_wave_is_what_the_chip_holds():
 def test_a_sample_runs_the_kernel_of_the_whole(transposes):
     sizes = (1024, 26000, 512, *(letter == "T" for letter in transposes))
     rows, cols, depth, a_t, b_t = column_major(*sizes)
-    name = choose_gemm(rows, cols, depth, a_t=a_t, b_t=b_t, beta=1.0).name
+    name = choose_tiling(rows, cols, depth, a_t=a_t, b_t=b_t, beta=1.0).name
     text = f"gemm:m=1024,n=26000,k=512,a_t={transposes[0] == 'T':d},b_t={transposes[1] == 'T':d}"
     whole, named = (make(text + more).kernels[0] for more in ("", f",tile={name}"))
     assert whole.program == named.program

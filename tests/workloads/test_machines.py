@@ -10,7 +10,7 @@ from pysim.machine.system import resolve
 from pysim.workloads import make
 from pysim.workloads.kernels.cutlass import Multistage
 from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import choose_gemm, occupancy, templates
+from pysim.workloads.kernels.gemm_choice import choose_tiling, occupancy, templates
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.mirrored import job_of
 from tests.support.walker import check_footprints
@@ -69,17 +69,17 @@ def test_facts_are_the_machine_s():
     a100 = hints("a100")
     assert (a100.sms, a100.compute_capability, a100.smem) == (108, (8, 0), 164 * 1024)
     # as many SMs as there are to fill
-    few, many = (choose_gemm(1024, 1024, 1024, "fp16", hints=hints("h200", sms=n)) for n in (8, 132))
+    few, many = (choose_tiling(1024, 1024, 1024, "fp16", hints=hints("h200", sms=n)) for n in (8, 132))
     assert few.tm * few.tn > many.tm * many.tn
 
 
 def test_what_does_not_fit_is_not_taken():
     narrow = hints("h200", **{"sm.smem": "64KiB"})
-    tiling = choose_gemm(4096, 4096, 4096, "fp16", hints=narrow)
+    tiling = choose_tiling(4096, 4096, 4096, "fp16", hints=narrow)
     assert occupancy(tiling, 2, narrow) >= 1
     assert tiling.smem <= 63 * 1024
     with pytest.raises(WorkloadError, match="no fp16 tile can run: there are 128x256x32"):
-        choose_gemm(512, 512, 512, "fp16", hints=hints("h200", **{"sm.smem": "8KiB"}))
+        choose_tiling(512, 512, 512, "fp16", hints=hints("h200", **{"sm.smem": "8KiB"}))
 
 
 def test_a_type_without_a_template_is_refused():

@@ -16,7 +16,7 @@ from pysim.workloads.kernels.batched_gemm import batched_gemm
 from pysim.workloads.kernels.copy import copy, fill
 from pysim.workloads.kernels.gemm import gemm
 from pysim.workloads.kernels.gemm_case import column_major
-from pysim.workloads.kernels.gemm_choice import FP16, FP32, choose_gemm, occupancy
+from pysim.workloads.kernels.gemm_choice import FP16, FP32, choose_tiling, occupancy
 from pysim.workloads.kernels.implicit_gemm import conv_chain
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.pointwise import Field, elementwise, pointwise
@@ -103,11 +103,11 @@ def test_known_resources():
 
 
 def test_choice_follows_shape():
-    assert choose_gemm(4096, 4096, 4096).name == "sgemm_128x128"
-    narrow = choose_gemm(*column_major(4608, 32, 1536, False, False)[:3])
+    assert choose_tiling(4096, 4096, 4096).name == "sgemm_128x128"
+    narrow = choose_tiling(*column_major(4608, 32, 1536, False, False)[:3])
     assert narrow.tm <= 32
-    assert choose_gemm(8, 512, 500000, beta=1.0).split_k > 1
-    assert choose_gemm(4096, 4096, 4096, "fp16").math == "hmma"
+    assert choose_tiling(8, 512, 500000, beta=1.0).split_k > 1
+    assert choose_tiling(4096, 4096, 4096, "fp16").math == "hmma"
 
 
 def test_unaligned_pitch_loads_single_words():

@@ -7,7 +7,7 @@ from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import Affine
 from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import choose_gemm
+from pysim.workloads.kernels.gemm_choice import choose_tiling
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.region import Block, region_kernel
 
@@ -24,7 +24,7 @@ def three_mm(n: int = 512, hints: MachineHints | None = None) -> Job:
     whole("3mm: n", n, 32)
     memory = Memory()
     a, b, c, d, e, f, g = (memory.tensor(name, n, n, 4) for name in "abcdefg")
-    tiling = choose_gemm(n, n, n, "fp32", split=False, hints=hints)
+    tiling = choose_tiling(n, n, n, "fp32", split=False, hints=hints)
     made = [gemm(f"mm{i + 1}", *t, tiling, beta=0) for i, t in enumerate(((a, b, e), (c, d, f), (e, f, g)))]
     return Job("3mm", made)
 

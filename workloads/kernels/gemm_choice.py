@@ -300,7 +300,7 @@ def _split(base: AnyTiling, split: int) -> AnyTiling:
     return replace(base, name=f"{base.name}_splitK{split}", split_k=split)
 
 
-def choose_gemm(
+def choose_tiling(
     m: int,
     n: int,
     k: int,

@@ -6,7 +6,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import Dtype, choose_gemm
+from pysim.workloads.kernels.gemm_choice import Dtype, choose_tiling
 from pysim.workloads.kernels.machine_hints import MachineHints
 
 from . import pytorch
@@ -37,7 +37,7 @@ def mlp(
         raise WorkloadError(f"mlp: width = {width}: rows must be multiples of 16 B")
     if from_library(kernels, hints, "mlp"):
         return pytorch.mlp(layers, width, batch, dtype)
-    tiling = choose_gemm(batch, width, width, dtype, b_t=True, hints=hints or MachineHints(), split=False)
+    tiling = choose_tiling(batch, width, width, dtype, b_t=True, hints=hints or MachineHints(), split=False)
     memory = Memory()
     held = [memory.tensor(f"x{i}", batch, width, item) for i in range(2)]
     made = []

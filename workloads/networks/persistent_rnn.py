@@ -27,7 +27,7 @@ from pysim.program.job import ALIGN, Access, Job, Kernel, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.program.warp_program import OP, Affine, Code, Program, Sem
 from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import choose_gemm
+from pysim.workloads.kernels.gemm_choice import choose_tiling
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
 
@@ -337,7 +337,7 @@ def persistent_rnn(
         if input == "hoisted":
             w_ih = memory.tensor(f"w_ih{layer}", wide, hidden, ITEM)
             made = memory.tensor(f"gates{layer}", timesteps * batch, wide, ITEM)
-            tiling = choose_gemm(x.rows, wide, hidden, "fp32", b_t=True, split=False, hints=hints)
+            tiling = choose_tiling(x.rows, wide, hidden, "fp32", b_t=True, split=False, hints=hints)
             kernels.append(gemm("gemm_ih", x, w_ih, made, tiling, b_t=True))
             x = made
         kernels.append(_layer(f"persistent_{kind}", case, w, x, h))

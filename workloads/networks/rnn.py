@@ -9,7 +9,7 @@ from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.kernels.copy import fill
 from pysim.workloads.kernels.gemm import adds_to_c, gemm
-from pysim.workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
+from pysim.workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_tiling
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.pointwise import GRU_CELL, LSTM_CELL, RELU_CELL, cell
 
@@ -90,8 +90,8 @@ def rnn(
     if input == "hoisted" and batch * hidden * item % ALIGN:
         raise WorkloadError(f"rnn: hoisted input needs batch * hidden * {item} B in multiples of {ALIGN} B")
     hints = hints or MachineHints()
-    step_tiling = choose_gemm(batch, wide, hidden, dtype, b_t=True, hints=hints, split=split)
-    all_tiling = choose_gemm(batch * timesteps, wide, hidden, dtype, b_t=True, hints=hints, split=split)
+    step_tiling = choose_tiling(batch, wide, hidden, dtype, b_t=True, hints=hints, split=split)
+    all_tiling = choose_tiling(batch * timesteps, wide, hidden, dtype, b_t=True, hints=hints, split=split)
     memory = Memory()
     _, x_steps = xs = _steps_of(memory, "x", timesteps, batch, hidden, item)
     x_all = xs[0]

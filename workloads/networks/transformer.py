@@ -7,7 +7,7 @@ from pysim.program.job import Job, Kernel, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.kernels.batched_gemm import batched_gemm
 from pysim.workloads.kernels.gemm import gemm
-from pysim.workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_gemm
+from pysim.workloads.kernels.gemm_choice import AnyTiling, Dtype, choose_tiling
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.kernels.row_reductions import layernorm, softmax
 
@@ -68,7 +68,7 @@ def transformer(
 
     def tile(m: int, n: int, k: int, gemms: int = 1) -> AnyTiling:
         # the chooser takes the batch for one GEMM with more rows
-        return choose_gemm(m * gemms, n, k, dtype, hints=machine, split=False)
+        return choose_tiling(m * gemms, n, k, dtype, hints=machine, split=False)
 
     def wide(tensor: Tensor) -> Tensor:
         """See [tokens, hidden] as [positions, sequences x heads x columns of a head]."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pysim import Config, WorkloadError
 from pysim.workloads.kernels.gemm_case import column_major
-from pysim.workloads.kernels.gemm_choice import Dtype, choose_gemm
+from pysim.workloads.kernels.gemm_choice import Dtype, choose_tiling
 from pysim.workloads.kernels.gemm_sampling import plan
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.registry import make
@@ -92,7 +92,7 @@ def _gemm(config: Config, dtype: Dtype, m_text: str, n_text: str, k_text: str, t
     a_t, b_t = (int(letter == "T") for letter in transposes)
     m, n, k = padded(dtype, int(m_text), int(n_text), int(k_text), transposes)
     rows, cols, depth, left_t, right_t = column_major(m, n, k, bool(a_t), bool(b_t))
-    tiling = choose_gemm(rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=1.0)
+    tiling = choose_tiling(rows, cols, depth, dtype, a_t=left_t, b_t=right_t, beta=1.0)
     text = f"gemm:m={m},k={k},a_t={a_t},b_t={b_t},dtype={dtype}"
     launch = config.number("gpu.cp.launch") / 1e3
     sample = plan(

@@ -37,7 +37,7 @@ def tiling_of(problem: Problem, device: str) -> AnyTiling:
     if problem.dtype not in get_args(gemm_choice.Dtype):
         types = ", ".join(get_args(gemm_choice.Dtype))
         raise WorkloadError(f"library GEMM: {problem.dtype} on {device}: there are tiles of {types}")
-    return gemm_choice.choose_gemm(
+    return gemm_choice.choose_tiling(
         problem.n * problem.batch,  # the library takes a batch for more rows
         problem.m,
         problem.k,

@@ -9,7 +9,7 @@ from pysim import Job, Memory, simulate
 from pysim.errors import WorkloadError
 from pysim.machine.system import resolve
 from pysim.workloads.library.choices.choice import Problem
-from pysim.workloads.library.gemms.told import told_hopper, told_launches, told_of
+from pysim.workloads.library.gemms.told import told_hopper, told_launches, told_of, told_staged
 from pysim.workloads.library.recurrences.recurrent import Recurrent
 from pysim.workloads.library.recurrences.rnn import rnn, rnn_parts
 from pysim.workloads.library.recurrences.rnn_cells import bias_gradient, transpose
@@ -83,6 +83,36 @@ def test_vector_gemms_read_their_operands_once():
 def test_parts_of_k_follow_from_the_grid():
     told = told_of("nvjet_sm90_hsh_64x16_64x16_4x1_v_bz_splitK_NNT|4x24x1|168|180676")
     assert told_hopper(told, Problem(2048, 16, 8192, "N", "N", "fp16")).split_k == 3
+
+
+SIMT = "cutlass_80_simt_sgemm_64x64_8x5_nn_align1|8x4x4|76|20480"
+XMMA = (
+    "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4"
+    "_execute_kernel__5x_cublas|4x2x4|128|13056"
+)
+HALF = "cutlass_75_tensorop_f16_s1688gemm_f16_128x128_nn_align1|8x1x4|128|32768|sum"
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "names", "item"),
+    [
+        (SIMT, "fp32", ["memset", "staged"], 4),
+        (SIMT + "|sum", "fp32", ["staged", "split_k_sum"], 4),
+        (XMMA, "fp32", ["memset", "staged"], 4),
+        (XMMA + "|sum", "fp32", ["staged", "tile_sum"], 4),
+        (HALF, "fp16", ["staged", "split_k_sum"], 2),
+    ],
+)
+def test_parts_of_k_are_added_as_the_text_says(text, dtype, names, item):
+    """A counter is reset before TBs add parts in turn; a kernel reads parts of its GEMM's element."""
+    told, memory = told_of(text), Memory()
+    problem = Problem(512, 128, 1024, "N", "N", dtype)
+    kernels, c = told_launches(told, problem, memory, None)
+    assert len(kernels) == len(names)
+    assert all(kernel.name.startswith(name) for kernel, name in zip(kernels, names, strict=True))
+    assert (c.rows, c.cols, c.item) == (128, 512, problem.item)
+    assert kernels[-1].args[0].item == item
+    assert told_staged(told, problem).reduction == told.launch.reduction
 
 
 def test_what_is_refused():

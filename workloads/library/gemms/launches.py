@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Reduction = Literal["", "serial", "kernel"]
 Launches = tuple[tuple["Kernel", ...], "Tensor"]
 _HALF_PARTS = re.compile(r"_b?f16_s1688gemm")  # parts of a split k are fp16 or bf16 where the name says C is
+STAGED = "sm80_xmma", "cutlass", "void cutlass"  # beginnings of names of kernels for Turing and Ampere
 FEW_TILES = 132  # of xmma up to which a second kernel adds parts of k
 
 
@@ -143,7 +144,7 @@ def launches_of(
         return gemm_launches(replace(made_of, epilogue=epilogue, within=within), memory, operands)
     if within != NOT_WITHIN:
         raise WorkloadError(f"library GEMM: no template for {launch.name[:60]} within wider operands")
-    staged = launch.name.startswith(("sm80_xmma", "cutlass", "void cutlass"))
+    staged = launch.name.startswith(STAGED)
     plain = epilogue == "none" or (epilogue == "bias" and staged)
     if not plain or (problem.batch > 1 and not launch.name.startswith("sm80_xmma")):
         raise WorkloadError(
@@ -161,12 +162,11 @@ def launches_of(
     return vector_dots(launch.name, problem, memory, operands, launch.grid, launch.registers, launch.smem)
 
 
-def _staged(
-    launch: Launch, problem: Problem, memory: Memory, operands: Sequence[Tensor] | None, biased: bool
-) -> Launches:
+def staged_of(launch: Launch, problem: Problem, *, biased: bool = False) -> StagedGemm:
+    """Return the GEMM of a kernel for Turing or Ampere; refuse names that ``staged_kernel`` does not know."""
     tile, order, copy = staged_kernel(launch.name, launch.registers, launch.smem)
     half = problem.item == 2 and _HALF_PARTS.search(launch.name) is not None
-    made = StagedGemm(
+    return StagedGemm(
         m=problem.m,
         n=problem.n,
         k=problem.k,
@@ -182,6 +182,12 @@ def _staged(
         batch=problem.batch,
         biased=biased,
     )
+
+
+def _staged(
+    launch: Launch, problem: Problem, memory: Memory, operands: Sequence[Tensor] | None, biased: bool
+) -> Launches:
+    made = staged_of(launch, problem, biased=biased)
     if biased and operands is None:
         raise WorkloadError("library GEMM: a bias of FFMA and mma kernels is one of the operands")
     bias = list(operands or ())[2:]
@@ -191,7 +197,8 @@ def _staged(
     if made.reduction == "serial":
         turns = memory.tensor("turns", 1, 64, 4)
         return (memset(turns), after_reset(kernel, turns)), c
-    if order == "xmma":
+    if made.order == "xmma":
+        tile = made.tile
         added, c = tile_sum(c, made.split_k, (tile.tm, tile.tn), tile.count, memory, bias)
     else:
         added, c = split_k_sum(c, made.split_k, memory, problem.item, bias)

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import Problem
 
-from .gemm_launches import gemm_launches, split_k_sum
 from .hopper_gemm import HopperGemm
-from .launches import Launch, launches_of
+from .launches import STAGED, Launch, Reduction, launches_of, staged_of
 from .nvjet_gemm import nvjet_gemm
-from .staged_gemm import StagedGemm, staged_gemm
-from .staged_kernels import staged_kernel
+from .staged_gemm import StagedGemm
 from .vector_dots import ATOMIC, LARGEK_ROWS, WARPS
+from .xmma_gemm import xmma_gemm
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory, Tensor
 
-STAGED = ("sm80_xmma", "cutlass")
 # most TBs of a grid, registers of a thread, shared memory of a TB (B): CUDA's, compute capability 9.0
 GRID, REGISTERS, SMEM = (2**31 - 1, 65535, 65535), 255, 232448
 
@@ -64,6 +62,13 @@ class Told:
         """TBs of the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
+    @property
+    def launch(self) -> Launch:
+        """The launch of a GEMM: z of the grid is parts of k in all rows of the sweep."""
+        parts = self.grid[2]
+        reduction: Reduction = "kernel" if self.summed else "serial" if parts > 1 else ""
+        return Launch(self.name, self.grid, parts, reduction, self.registers, self.smem)
+
 
 def told_of(text: str) -> Told:
     """Read ``name|grid|registers|shared memory``, and ``|sum`` where a kernel adds the parts of K.
@@ -86,32 +91,23 @@ def told_hopper(told: Told, problem: Problem) -> HopperGemm:
 
 
 def told_launches(
-    told: Told, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor]
+    told: Told, problem: Problem, memory: Memory, operands: tuple[Tensor, Tensor] | None = None
 ) -> tuple[tuple[Kernel, ...], Tensor]:
     """Return the kernels of a GEMM and its C, n x m (contiguous in m).
 
-    ``operands``: A as m x k (``trans_a`` T) or k x m, B as n x k or k x n (``trans_b`` T). Raises
-    WorkloadError for a kernel that has no template.
+    ``operands``: A as m x k (``trans_a`` T) or k x m, B as n x k or k x n (``trans_b`` T); None:
+    new ones. Raises WorkloadError for a kernel that has no template.
     """
-    if told.name.startswith("nvjet"):
-        return gemm_launches(told_hopper(told, problem), memory, operands)
     check_told(told, problem)
-    if not told.name.startswith(STAGED):
-        parts = told.grid[2]
-        launch = Launch(told.name, told.grid, parts, "serial" if parts > 1 else "", told.registers, told.smem)
-        return launches_of(launch, problem, memory, operands)
-    gemm = told_staged(told, problem)
-    kernel, c = staged_gemm(gemm, memory, operands)
-    if gemm.reduction != "kernel":
-        return (kernel,), c
-    added, c = split_k_sum(c, gemm.split_k, memory, gemm.out)
-    return (kernel, added), c
+    return launches_of(told.launch, problem, memory, operands)
 
 
 def check_told(told: Told, problem: Problem) -> None:
     """Raise WorkloadError for a kernel that has no template."""
     if told.name.startswith("nvjet"):
         told_hopper(told, problem)
+    elif told.name.startswith("sm90_xmma"):
+        xmma_gemm(told.name, problem, told.grid)
     elif told.name.startswith(STAGED):
         told_staged(told, problem)
     elif not told.name.startswith(tuple(WARPS)):
@@ -121,22 +117,5 @@ def check_told(told: Told, problem: Problem) -> None:
 
 
 def told_staged(told: Told, problem: Problem) -> StagedGemm:
-    """Return the GEMM of a kernel for Turing or Ampere; refuse names that ``staged_kernel`` does not know.
-
-    z of the grid is parts of k in all rows of the sweep.
-    """
-    tile, order, copy = staged_kernel(told.name, told.registers, told.smem)
-    parts = told.grid[2]
-    return StagedGemm(
-        m=problem.m,
-        n=problem.n,
-        k=problem.k,
-        tile=tile,
-        order=order,
-        copy=copy,
-        split_k=parts,
-        reduction="" if parts == 1 else "kernel" if told.summed else "serial",
-        out=problem.item,
-        trans_a=problem.trans_a == "T",
-        trans_b=problem.trans_b == "T",
-    )
+    """Return the GEMM of a kernel for Turing or Ampere; refuse names that ``staged_kernel`` does not know."""
+    return staged_of(told.launch, problem)

@@ -101,7 +101,7 @@ def test_kernels_run_in_order(backend, backward, names):
         ({"d": 96}, {}, "heads of 96: must be 64 or 128 wide"),
         ({"kv_heads": 3}, {}, "16 heads are no multiple of 3"),
         ({"q": 128, "causal": True}, {}, "causal with other numbers"),
-        ({}, {"backend": "math"}, "backend 'math'"),
+        ({}, {"backend": "math"}, "backend = 'math'"),
         ({"q": 1}, {"backend": "cudnn"}, "known are multiples of 128"),
         ({"kv_heads": 4}, {"backward": True}, "16 heads on 4"),
         ({"kv_heads": 4}, {}, "16 heads on 4"),

@@ -129,8 +129,8 @@ def _all(op, kernel):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda m: launch("mod", 1, 4, "fp32", m), "operation mod"),
-        (lambda m: launch("add", 1, 4, "fp64", m), "type fp64"),
+        (lambda m: launch("mod", 1, 4, "fp32", m), "op = 'mod'"),
+        (lambda m: launch("add", 1, 4, "fp64", m), "dtype = 'fp64'"),
         (lambda m: launch("softmax", 4, 4096, "fp32", m), "rows of 4096: at most 2048"),
         (lambda m: launch("softmax_backward", 4, 2048, "fp32", m), "rows of 2048: at most 1024"),
         (lambda m: launch("layer_norm", 4, 1023, "fp32", m), "multiple of 4"),

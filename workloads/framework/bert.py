@@ -12,6 +12,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory, Tensor
+from pysim.workloads.library.arguments import MOST_LAYERS, check_elements, check_sizes, check_type
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.head_copies import Heads
 from pysim.workloads.library.memory.pointwise_costs import ADD
@@ -43,9 +44,15 @@ class Bert:
 
     def __post_init__(self) -> None:
         """Refuse sizes that are not positive, and features that heads do not share evenly."""
-        sizes = self.d, self.heads, self.ffn, self.layers, self.batch, self.seq, self.vocabulary
-        if min(sizes) < 1 or self.d % self.heads:
-            raise WorkloadError(f"BERT of {self.d} features, {self.heads} heads, {self.layers} layers")
+        check_sizes("BERT", d=self.d, heads=self.heads, ffn=self.ffn, batch=self.batch, seq=self.seq)
+        check_sizes("BERT", vocabulary=self.vocabulary)
+        check_sizes("BERT", most=MOST_LAYERS, layers=self.layers)
+        check_elements("BERT", batch_x_seq_x_features=(self.batch, self.seq, max(self.d, self.ffn)))
+        check_elements("BERT", batch_x_heads_x_seq_x_seq=(self.batch, self.heads, self.seq, self.seq))
+        check_elements("BERT", d_x_features=(self.d, max(self.d, self.ffn)))
+        check_elements("BERT", vocabulary_x_d=(self.vocabulary, self.d))
+        if self.d % self.heads:
+            raise WorkloadError(f"BERT: d = {self.d}: must be a multiple of heads = {self.heads}")
 
 
 @dataclass(slots=True)
@@ -109,6 +116,9 @@ class _Run:
 
 def bert_network(bert: Bert, memory: Memory, shown: int = 0) -> Network:
     """Return the kernels of a forward pass, of ``shown`` layers at most (0: all)."""
+    check_type("BERT", Bert, bert=bert)
+    check_type("BERT", Memory, memory=memory)
+    check_sizes("BERT", 0, shown=shown)
     tape = Tape(memory, training=False)
     run, counter, many = _Run(bert, tape), Counter(tape), shown_of(bert.layers, shown)
     x = run.embeddings()

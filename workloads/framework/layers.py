@@ -6,9 +6,17 @@ from dataclasses import dataclass
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory
+from pysim.workloads.library.arguments import (
+    MOST_LAYERS,
+    check_elements,
+    check_flags,
+    check_names,
+    check_sizes,
+    check_type,
+)
 from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.memory.head_copies import Heads
-from pysim.workloads.library.memory.pointwise_parts import item_of
+from pysim.workloads.library.memory.pointwise_parts import ITEM, item_of
 
 from . import heads as split
 from . import operations as op
@@ -36,9 +44,19 @@ class Layer:
     dtype: str = "fp16"
 
     def __post_init__(self) -> None:
-        """Refuse features that heads do not share evenly."""
-        if min(self.d, self.heads, self.ffn, self.batch, self.seq) < 1 or self.d % self.heads:
-            raise WorkloadError(f"Transformer layer of {self.d} features and {self.heads} heads")
+        """Refuse what is no size, flag or type, and features that heads do not share evenly."""
+        what = "Transformer layer"
+        check_sizes(what, d=self.d, heads=self.heads, ffn=self.ffn, batch=self.batch, seq=self.seq)
+        check_flags(what, pre=self.pre, causal=self.causal, fused=self.fused, training=self.training)
+        check_names(what, ITEM, dtype=self.dtype)
+        check_elements(what, batch_x_seq_x_features=(self.batch, self.seq, max(3 * self.d, self.ffn)))
+        check_elements(what, d_x_features=(self.d, max(3 * self.d, self.ffn)))
+        if not self.fused:
+            check_elements(what, batch_x_heads_x_seq_x_seq=(self.batch, self.heads, self.seq, self.seq))
+        if self.d % self.heads:
+            raise WorkloadError(
+                f"Transformer layer: d = {self.d}: must be a multiple of heads = {self.heads}"
+            )
 
     @property
     def tokens(self) -> int:
@@ -105,6 +123,9 @@ def transformer_layer(layer: Layer, memory: Memory) -> list[Kernel]:
 
 def transformer_layers(layer: Layer, count: int, memory: Memory) -> list[Kernel]:
     """Return the kernels of ``count`` layers, each with weights of its own."""
+    check_type("Transformer layer", Layer, layer=layer)
+    check_sizes("Transformer layer", most=MOST_LAYERS, count=count)
+    check_type("Transformer layer", Memory, memory=memory)
     tape, item = Tape(memory, layer.training), item_of(layer.dtype)
     runs = [_Run(layer, tape, _weights(layer, tape, item)) for _ in range(count)]
     if layer.training:

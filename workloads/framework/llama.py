@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory, Tensor
+from pysim.workloads.library.arguments import MOST_LAYERS, check_elements, check_sizes, check_type
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
 from pysim.workloads.library.memory import memory_bound as memory_ops
@@ -48,9 +49,19 @@ class Llama:
 
     def __post_init__(self) -> None:
         """Refuse sizes that are not positive, and heads that do not share evenly."""
-        sizes = self.d, self.heads, self.kv_heads, self.ffn, self.layers, self.batch, self.seq
-        if min(sizes) < 1 or self.d % self.heads or self.heads % self.kv_heads:
-            raise WorkloadError(f"LLaMA of {self.d} features, {self.heads} heads on {self.kv_heads}")
+        check_sizes("LLaMA", d=self.d, heads=self.heads, kv_heads=self.kv_heads, ffn=self.ffn)
+        check_sizes("LLaMA", batch=self.batch, seq=self.seq, vocabulary=self.vocabulary)
+        check_sizes("LLaMA", most=MOST_LAYERS, layers=self.layers)
+        check_elements("LLaMA", batch_x_seq_x_features=(self.batch, self.seq, max(self.d, self.ffn)))
+        check_elements("LLaMA", batch_x_seq_x_seq=(self.batch, self.seq, self.seq))
+        check_elements("LLaMA", batch_x_seq_x_vocabulary=(self.batch, self.seq, self.vocabulary))
+        check_elements("LLaMA", d_x_features=(self.d, max(self.d, self.ffn, self.vocabulary)))
+        if self.d % self.heads:
+            raise WorkloadError(f"LLaMA: d = {self.d}: must be a multiple of heads = {self.heads}")
+        if self.heads % self.kv_heads:
+            raise WorkloadError(
+                f"LLaMA: heads = {self.heads}: must be a multiple of kv_heads = {self.kv_heads}"
+            )
 
     @property
     def each(self) -> int:
@@ -179,6 +190,9 @@ class _Run:
 
 def llama_network(llama: Llama, memory: Memory, shown: int = 0) -> Network:
     """Return the kernels of a forward pass, of ``shown`` layers at most (0: all)."""
+    check_type("LLaMA", Llama, llama=llama)
+    check_type("LLaMA", Memory, memory=memory)
+    check_sizes("LLaMA", 0, shown=shown)
     m, tape = llama, Tape(memory, training=False)
     cosines, sines = (memory.tensor(name, m.seq, m.each, ITEM) for name in ("cosines", "sines"))
     run, counter = _Run(m, tape, cosines, sines), Counter(tape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pysim.program.job import Kernel
+from pysim.workloads.library.arguments import check_sizes
 
 from .tape import Tape
 
@@ -42,6 +43,7 @@ class Network:
 
 def shown_of(layers: int, shown: int) -> int:
     """Return how many of so many layers are launched; ``shown``: at most, 0: all."""
+    check_sizes("network", 0, shown=shown)
     return min(layers, shown) if shown else layers
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from pysim import Config, Job
 from pysim.errors import ConfigError, WorkloadError
 from pysim.workloads.library.gemms.told import told_of
-from pysim.workloads.library.recurrences.recurrent import ITEM, Pass, Recurrent
+from pysim.workloads.library.recurrences.recurrent import ITEM, ROLES, Pass, Recurrent
 from pysim.workloads.library.recurrences.rnn import check_pass, rnn_parts
 
 from .baselines import roofline_by
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 SHOWN = 4
 MOST_FLOPS = {"fp32": 60e9, "fp16": 500e9}  # of GEMMs of all steps: about 20 s
 QUICK_US, QUICK_ONE_IN = 900.0, 6
-ROLES = ("input", "hidden", "back", "input_back", "weights", "weights_hidden", "weights_first")
 _SHAPE = ("cell", "hidden", "batch", "timesteps", "dtype", "pass")
 _TOLD = tuple(f"{role}_kernel" for role in ROLES)
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
+from pysim.workloads.library.arguments import check_flags, check_names, check_type
 from pysim.workloads.library.memset import memset
 
 from .attention_flash import flash_forward
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Backend = Literal["flash", "cudnn"]
+TILE = 128
+MOST_TILES, MOST_STEPS = 2**17, 2**22  # of cuDNN's kernels: 3 s to make
 SMS = 132  # of an H200, which split_count asks for
 
 
@@ -91,8 +94,14 @@ def attention(
     backend and for problems that its kernels here do not take: cuDNN's of one query, backward with other than
     whole tiles of 128 and with a bias, FlashAttention-2's with dropout, a bias and places.
     """
-    if backend not in get_args(Backend):
-        raise WorkloadError(f"attention: backend {backend!r}: must be {' or '.join(get_args(Backend))}")
+    check_type("attention", Attention, problem=problem)
+    check_type("attention", Memory, memory=memory)
+    check_names("attention", get_args(Backend), backend=backend)
+    check_flags("attention", backward=backward, dropout=dropout)
+    if bias is not None:
+        check_type("attention", Tensor, bias=bias)
+    if places is not None:
+        check_type("attention", Places, places=places)
     if backend == "flash":
         if dropout or places or bias is not None:
             raise WorkloadError(
@@ -100,6 +109,7 @@ def attention(
             )
         kernels, outputs = (_flash_backward if backward else _flash_forward)(problem, memory)
     else:
+        _check_work(problem)
         at = places or _new(problem, memory, backward=backward)
         at.check(problem, backward=backward)
         if backward and bias is not None:
@@ -109,6 +119,16 @@ def attention(
         else:
             kernels, outputs = _cudnn_forward(problem, memory, at, More(dropout, bias))
     return Launches(_in_order(kernels, memory), outputs)
+
+
+def _check_work(p: Attention) -> None:
+    """Refuse what takes minutes to make: tiles of persistent kernels are dealt out one by one."""
+    tiles = p.planes * -(-p.q // TILE)
+    if tiles > MOST_TILES or tiles * -(-p.k // TILE) > MOST_STEPS:
+        raise WorkloadError(
+            f"attention: q = {p.q}, k = {p.k} of {p.planes} planes: at most {MOST_TILES} tiles of {TILE}"
+            f" queries and {MOST_STEPS} steps of {TILE} keys"
+        )
 
 
 def _new(p: Attention, memory: Memory, *, backward: bool) -> Places:

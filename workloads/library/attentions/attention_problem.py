@@ -9,6 +9,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Memory, Mode, Tensor
+from pysim.workloads.library.arguments import check_elements, check_flags, check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 ITEM = 2  # bytes of fp16 and bf16
+MOST_TOKENS = 2**24  # of a sequence: loops over keys are written out
 WIDTHS = (64, 128)  # of a head; the sweep has no other
 
 
@@ -38,9 +40,12 @@ class Attention:
     causal: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse sizes that are not positive, and heads that no kernel takes."""
-        if min(self.batch, self.heads, self.kv_heads, self.q, self.k) <= 0:
-            raise WorkloadError("attention: every size must be positive")
+        """Refuse what is no size or flag, tensors that are too large, and heads that no kernel takes."""
+        check_sizes("attention", batch=self.batch, heads=self.heads, kv_heads=self.kv_heads, d=self.d)
+        check_sizes("attention", most=MOST_TOKENS, q=self.q, k=self.k)
+        check_flags("attention", causal=self.causal)
+        check_elements("attention", batch_x_heads_x_q_x_d=(self.batch, self.heads, self.q, self.d))
+        check_elements("attention", batch_x_kv_heads_x_k_x_d=(self.batch, self.kv_heads, self.k, self.d))
         if self.d not in WIDTHS:
             raise WorkloadError(f"attention: heads of {self.d}: must be 64 or 128 wide")
         if self.heads % self.kv_heads:

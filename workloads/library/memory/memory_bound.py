@@ -20,13 +20,21 @@ from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
+from pysim.workloads.library.arguments import (
+    check_elements,
+    check_item,
+    check_names,
+    check_sizes,
+    check_type,
+    checked_call,
+)
 
 from . import pointwise_costs as costs
 from . import pointwise_gather as gathers
 from .pointwise_flat import transposed, unrolled_cast, vectorised
 from .pointwise_layernorm import gamma_beta, gamma_shape, layer_norm_forward, layer_norm_grad_input
 from .pointwise_loops import adamw_kernels, dropout_kernel
-from .pointwise_parts import Work, item_of
+from .pointwise_parts import ITEM, Work, item_of
 from .pointwise_reduce import reduce_kernels, reduction
 from .pointwise_softmax import softmax_backward_rows, softmax_forward
 
@@ -34,6 +42,9 @@ TWO_INPUTS = {
     4: 32,
     2: 40,
 }  # registers: 32; 34 (add) and 40 (mul), which take as many (h200_library_pointwise.csv)
+GELUS = "none", "tanh"
+MOST_ROW = 2**16  # columns of a LayerNorm
+MOST_SUMS = 2**28  # columns of a sum of columns, whose footprint is listed by TB
 VOCABULARY = 50257  # rows of the table that `launch` makes for an embedding, as measured
 
 
@@ -65,57 +76,70 @@ def _element_wise(
     return Launched((kernel,), (out,))
 
 
+@checked_call
 def add(memory: Memory, a: Tensor, b: Tensor) -> Launched:
     """Return a + b."""
+    check_item("add", a=a)
     return _element_wise("add", memory, (a, b), costs.ADD, TWO_INPUTS[a.item])
 
 
+@checked_call
 def mul(memory: Memory, a: Tensor, b: Tensor) -> Launched:
     """Return a x b, element by element."""
+    check_item("mul", a=a)
     return _element_wise("mul", memory, (a, b), costs.MUL, TWO_INPUTS[a.item])
 
 
+@checked_call
 def mul_scalar(memory: Memory, a: Tensor) -> Launched:
     """Return a times a number."""
     return _element_wise("mul_scalar", memory, (a,), costs.MUL)
 
 
+@checked_call
 def relu(memory: Memory, a: Tensor) -> Launched:
     """Return max(a, 0)."""
     return _element_wise("relu", memory, (a,), costs.RELU)
 
 
+@checked_call
 def square(memory: Memory, a: Tensor) -> Launched:
     """Return a x a, of one operand (``pow`` with 2)."""
     return _element_wise("square", memory, (a,), costs.MUL)
 
 
+@checked_call
 def add_scalar(memory: Memory, a: Tensor) -> Launched:
     """Return a plus a number."""
     return _element_wise("add_scalar", memory, (a,), costs.ADD)
 
 
+@checked_call
 def rsqrt(memory: Memory, a: Tensor) -> Launched:
     """Return 1 / sqrt(a)."""
     return _element_wise("rsqrt", memory, (a,), costs.RSQRT)
 
 
+@checked_call
 def silu(memory: Memory, a: Tensor) -> Launched:
     """Return a / (1 + exp(-a))."""
     return _element_wise("silu", memory, (a,), costs.SILU)
 
 
+@checked_call
 def tanh(memory: Memory, a: Tensor) -> Launched:
     """Return tanh(a)."""
     return _element_wise("tanh", memory, (a,), costs.TANH)
 
 
+@checked_call
 def is_lowest(memory: Memory, a: Tensor) -> Launched:
     """Return which elements are minus infinity, a byte each."""
     out = _like(memory, "is_lowest", a, 1)
     return Launched((vectorised("is_lowest", [a], [out], costs.ADD),), (out,))
 
 
+@checked_call
 def all_of_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
     """Return whether all elements of each row are true; ``a``: a byte each. ``cold``: as of sums."""
     if a.item != 1:
@@ -123,22 +147,23 @@ def all_of_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
     return _sum(memory, a, a.rows, a.cols, True, cold)
 
 
+@checked_call
 def gelu(memory: Memory, a: Tensor, approximate: str = "none") -> Launched:
     """Return GELU with erf (``none``) or with tanh (``tanh``)."""
-    if approximate not in ("none", "tanh"):
-        raise WorkloadError(f"gelu: approximate = {approximate}: must be none or tanh")
+    check_names("gelu", GELUS, approximate=approximate)
     work = costs.GELU_ERF if approximate == "none" else costs.GELU_TANH
     return _element_wise("gelu", memory, (a,), work)
 
 
+@checked_call
 def gelu_backward(memory: Memory, gradient: Tensor, a: Tensor, approximate: str = "none") -> Launched:
     """Return the gradient of GELU with erf (``none``) or with tanh (``tanh``)."""
-    if approximate not in ("none", "tanh"):
-        raise WorkloadError(f"gelu_backward: approximate = {approximate}: must be none or tanh")
+    check_names("gelu_backward", GELUS, approximate=approximate)
     work = costs.GELU_ERF_BACKWARD if approximate == "none" else costs.GELU_TANH_BACKWARD
     return _element_wise("gelu_backward", memory, (gradient, a), work)
 
 
+@checked_call
 def copy(memory: Memory, a: Tensor) -> Launched:
     """Return a copy in the device's memory (cudaMemcpyAsync), by a vectorised kernel: its own is not known.
 
@@ -150,14 +175,19 @@ def copy(memory: Memory, a: Tensor) -> Launched:
     return Launched((vectorised("copy", [a], [out], costs.COPY),), (out,))
 
 
+@checked_call
 def fill(memory: Memory, rows: int, cols: int, dtype: str) -> Launched:
     """Return a new tensor that a kernel fills with a number; not measured."""
+    check_sizes("fill", rows=rows, cols=cols)
+    check_elements("fill", rows_x_cols=(rows, cols))
     out = memory.tensor("fill", rows, cols, item_of(dtype))
     return Launched((vectorised("fill", [], [out], costs.COPY),), (out,))
 
 
+@checked_call
 def cast(memory: Memory, a: Tensor, source: str, target: str) -> Launched:
     """Return ``a`` in another type: vectorised from fp32, one element at a time from bf16 and fp16."""
+    check_names("cast", ITEM, source=source, target=target)
     if item_of(source) != a.item or source == target:
         raise WorkloadError(
             f"cast: {source} of {a.item} B to {target}: must be another type, and the tensor's"
@@ -168,6 +198,7 @@ def cast(memory: Memory, a: Tensor, source: str, target: str) -> Launched:
     return Launched((unrolled_cast("cast", a, out, costs.CAST),), (out,))
 
 
+@checked_call
 def transpose_copy(memory: Memory, a: Tensor) -> Launched:
     """Return ``a.t().contiguous()``; with one row nothing is launched."""
     if a.rows == 1:
@@ -176,32 +207,40 @@ def transpose_copy(memory: Memory, a: Tensor) -> Launched:
     return Launched((transposed("transpose_copy", a, out, costs.STRIDED),), (out,))
 
 
+@checked_call
 def dropout(memory: Memory, a: Tensor) -> Launched:
     """Return ``a`` with some elements dropped, and a mask of a byte an element."""
+    check_item("dropout", a=a)
     out, mask = _like(memory, "dropout", a), _like(memory, "mask", a, 1)
     return Launched((dropout_kernel(a, out, mask, costs.DROPOUT),), (out, mask))
 
 
+@checked_call
 def adamw(memory: Memory, parameter: Tensor, gradient: Tensor, moments: tuple[Tensor, Tensor]) -> Launched:
     """Return the fused step of one parameter, in place (``torch._fused_adamw_``)."""
+    check_item("adamw", parameter=parameter)
     step = memory.tensor("step", 1, 1, 4)
     kernels = adamw_kernels(parameter, gradient, moments, step, costs.ADAMW[parameter.item])
     return Launched(tuple(kernels), (parameter, *moments))
 
 
+@checked_call
 def embedding(memory: Memory, table: Tensor, taken: NDArray[np.int64]) -> Launched:
     """Return the rows ``taken`` of a table."""
+    check_sizes("embedding", most=gathers.MOST_INDICES, **{"length of taken": len(taken)})
     index = memory.tensor("index", 1, len(taken), gathers.INDEX)
     out = memory.tensor("rows", len(taken), table.cols, table.item)
     return Launched((gathers.gather(table, index, out, taken),), (out,))
 
 
+@checked_call
 def softmax(memory: Memory, a: Tensor) -> Launched:
     """Return the softmax of each row of at most 2048."""
     out = _like(memory, "softmax", a)
     return Launched((softmax_forward(a, out, costs.SOFTMAX),), (out,))
 
 
+@checked_call
 def softmax_backward(memory: Memory, gradient: Tensor, output: Tensor) -> Launched:
     """Return the gradient of a softmax: a product, then the kernel of rows."""
     product = mul(memory, gradient, output)
@@ -210,14 +249,23 @@ def softmax_backward(memory: Memory, gradient: Tensor, output: Tensor) -> Launch
     return Launched((*product.kernels, kernel), (out,))
 
 
+def _check_row(name: str, a: Tensor) -> None:
+    """Refuse rows whose loop of a thread, which is written out, would be too long to make."""
+    check_sizes(name, most=MOST_ROW, **{"columns of a": a.cols})
+
+
+@checked_call
 def layer_norm(memory: Memory, a: Tensor, scale: Tensor, shift: Tensor) -> Launched:
     """Return the LayerNorm of each row, its mean and 1 / deviation."""
+    check_item("layer_norm", a=a)
+    _check_row("layer_norm", a)
     out = _like(memory, "layer_norm", a)
     stats = memory.tensor("mean", a.rows, 1, 4), memory.tensor("deviation", a.rows, 1, 4)
     kernel = layer_norm_forward(a, scale, shift, out, stats, costs.LAYER_NORM[a.item])
     return Launched((kernel,), (out, *stats))
 
 
+@checked_call
 def layer_norm_backward(
     memory: Memory,
     gradient: Tensor,
@@ -230,6 +278,8 @@ def layer_norm_backward(
 
     ``decided_by``: choose the kernels as for so many rows (0: the tensor's), for parts of larger ones.
     """
+    _check_row("layer_norm_backward", a)
+    check_sizes("layer_norm_backward", 0, decided_by=decided_by)
     grad = _like(memory, "grad_input", a)
     cost = costs.LAYER_NORM_BACKWARD
     cost = replace(cost, first=_converted(cost.first, a.item, 3), second=_converted(cost.second, a.item, 4))
@@ -253,18 +303,22 @@ def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool, co
     )
 
 
+@checked_call
 def sum_all(memory: Memory, a: Tensor) -> Launched:
     """Return the sum of all elements."""
     return _sum(memory, a, 1, a.rows * a.cols, True)
 
 
+@checked_call
 def sum_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
     """Return the sum of each row; ``cold``: after kernels of other code, as in a network."""
     return _sum(memory, a, a.rows, a.cols, True, cold)
 
 
+@checked_call
 def sum_columns(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
     """Return the sum of each column; ``cold``: after kernels of other code, as in a network."""
+    check_sizes("sum_columns", most=MOST_SUMS, **{"columns of a": a.cols})
     return _sum(memory, a, a.cols, a.rows, False, cold)
 
 
@@ -277,9 +331,14 @@ def launch(
 
     Raises WorkloadError for unknown operations and types, and for what a template refuses.
     """
-    if op not in OPERATIONS:
-        raise WorkloadError(f"memory-bound operation {op}: known are {', '.join(sorted(OPERATIONS))}")
-    memory = memory or Memory()
+    what = "memory-bound operation"
+    check_names(what, sorted(OPERATIONS), op=op)
+    check_names(what, ITEM, dtype=dtype)
+    check_sizes(what, rows=rows, cols=cols)
+    check_sizes(what, 0, decided_by=decided_by)
+    check_elements(what, rows_x_cols=(rows, cols))
+    memory = Memory() if memory is None else memory
+    check_type(what, Memory, memory=memory)
     item = item_of(dtype)
 
     def new(name: str) -> Tensor:

@@ -18,6 +18,7 @@ from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.warp_program import Code, Op, Program
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.arguments import check_sizes
 
 from .pointwise_parts import SMS, Work, line, rows, spans, whole
 
@@ -28,6 +29,7 @@ FEW = 16  # indices up to which the other kernel is chosen
 FEW_THREADS, FEW_TBS_SM = 128, 8
 MOST_THREADS = 256
 INDEX = 8  # bytes
+MOST_INDICES = 2**24  # each is a TB, or a step of a loop: some seconds to make
 BEGIN = Work(ints=24, control=6, wait=420)  # range check of the index, 64-bit addresses
 BETWEEN = Work(ints=40, control=4, wait=280)  # IndexToOffset divides twice an index: by reason
 
@@ -41,6 +43,7 @@ def gather_shape(indices: int, cols: int, item: int) -> tuple[int, int]:
 
 def drawn(indices: int, table_rows: int, seed: int = 1) -> NDArray[np.int64]:
     """Return random rows of a table, as a measurement draws them."""
+    check_sizes("embedding", most=MOST_INDICES, indices=indices)
     return np.random.default_rng(seed).integers(0, table_rows, indices)
 
 

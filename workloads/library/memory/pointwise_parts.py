@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.errors import WorkloadError
 from pysim.program.job import Access, Mode, Tensor
 from pysim.program.warp_program import Code, Pattern
 from pysim.workloads.kernels.tiles import WARP, collapse
+from pysim.workloads.library.arguments import check_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,8 +52,7 @@ class Work:
 
 def item_of(dtype: str) -> int:
     """Return the bytes of an element; raise WorkloadError for an unknown type."""
-    if dtype not in ITEM:
-        raise WorkloadError(f"memory-bound kernel: type {dtype}: must be {', '.join(ITEM)}")
+    check_names("memory-bound kernel", ITEM, dtype=dtype)
     return ITEM[dtype]
 
 

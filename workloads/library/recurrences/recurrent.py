@@ -8,6 +8,12 @@ from typing import Literal
 
 from pysim.errors import WorkloadError
 from pysim.program.job import ALIGN
+from pysim.workloads.library.arguments import (
+    check_elements,
+    check_names,
+    check_sizes,
+    check_type,
+)
 from pysim.workloads.library.choices.choice import Problem
 from pysim.workloads.library.gemms.told import Told
 
@@ -17,6 +23,7 @@ Pass = Literal["forward_inference", "forward_training", "forward_backward"]
 PASSES = ("forward_inference", "forward_training", "forward_backward")
 GATES = {"vanilla": 1, "gru": 3, "lstm": 4}
 ITEM = {"fp32": 4, "fp16": 2}
+ROLES = ("input", "hidden", "back", "input_back", "weights", "weights_hidden", "weights_first")
 TURNED_HIDDEN = 1536  # units from which on weights are transposed
 TURNED_BATCH = {
     "vanilla": 16,
@@ -49,13 +56,19 @@ class Recurrent:
 
     def __post_init__(self) -> None:
         """Refuse what is no recurrent pass."""
-        if self.cell not in GATES or self.dtype not in ITEM or self.direction not in PASSES:
-            raise WorkloadError(
-                f"rnn: {self.cell}, {self.dtype}, {self.direction}: cells are {', '.join(GATES)}, types"
-                f" {', '.join(ITEM)}, passes {', '.join(PASSES)}"
-            )
-        if min(self.hidden, self.batch, self.steps) < 1:
-            raise WorkloadError(f"rnn: {self.hidden} units, batch {self.batch}, {self.steps} steps: positive")
+        check_names("rnn", GATES, cell=self.cell)
+        check_names("rnn", ITEM, dtype=self.dtype)
+        check_names("rnn", PASSES, direction=self.direction)
+        check_sizes("rnn", hidden=self.hidden, batch=self.batch, steps=self.steps)
+        check_sizes("rnn", 0, inputs=self.inputs)
+        check_type("rnn", Cost, cost=self.cost)
+        check_type("rnn", Mapping, kernels=self.kernels)
+        for role, told in self.kernels.items():
+            check_names("rnn", ROLES, role=role)
+            check_type("rnn", Told, **{f"kernels[{role!r}]": told})
+        check_elements("rnn", batch_x_steps_x_gates=(self.batch, self.steps, self.wide + self.hidden))
+        check_elements("rnn", batch_x_steps_x_inputs=(self.batch, self.steps, self.into))
+        check_elements("rnn", gates_x_weights=(self.wide, self.into + self.hidden))
         if self.batch * self.hidden * self.item % ALIGN or self.hidden % 32:
             raise WorkloadError(
                 f"rnn: batch {self.batch} of {self.hidden} units: a state must be a multiple of {ALIGN} B,"

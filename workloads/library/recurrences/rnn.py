@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Job, Kernel, Memory, Tensor
+from pysim.workloads.library.arguments import MOST_STEPS, check_sizes, check_type
 from pysim.workloads.library.choices.chooser import chosen
 from pysim.workloads.library.gemms.launches import launches_of, predicted
 from pysim.workloads.library.gemms.operands import first_element
@@ -166,6 +167,10 @@ def rnn_forward(p: Recurrent, memory: Memory, at: Place, shown: int = 0) -> tupl
     ``shown``: of so many steps at most (0: all). Raises WorkloadError for operands that do not fit, and for
     passes that one kernel runs.
     """
+    check_type("rnn", Recurrent, p=p)
+    check_type("rnn", Memory, memory=memory)
+    check_type("rnn", Place, at=at)
+    many = _many(p, shown)
     rows, wide = p.batch * p.steps, at.col + p.hidden
     if (at.x.rows, at.x.cols, at.x.item) != (rows, p.into, p.item) or at.y.rows != rows or at.y.cols < wide:
         raise WorkloadError(
@@ -176,8 +181,15 @@ def rnn_forward(p: Recurrent, memory: Memory, at: Place, shown: int = 0) -> tupl
         raise WorkloadError("rnn: given operands: forward, and of one kernel a step alone")
     t = _Tensors(p, memory, at)
     before = _begin(t)
-    many = min(shown, p.steps) if shown else p.steps
     return before, [each for number in range(many) for each in _forward(t, number)]
+
+
+def _many(p: Recurrent, shown: int) -> int:
+    """Return how many steps have kernels; refuse too many."""
+    check_sizes("rnn", 0, shown=shown)
+    many = min(shown, p.steps) if shown else p.steps
+    check_sizes("rnn", most=MOST_STEPS, **{"shown" if shown else "steps": many})
+    return many
 
 
 def rnn_parts(p: Recurrent, shown: int = 0) -> dict[str, Job]:
@@ -185,8 +197,10 @@ def rnn_parts(p: Recurrent, shown: int = 0) -> dict[str, Job]:
 
     ``shown``: only so many steps forward and backward (0: all). A persistent kernel is not cut.
     """
+    check_type("rnn", Recurrent, p=p)
+    check_sizes("rnn", 0, shown=shown)
     t = _Tensors(p, Memory())
-    many = min(shown, p.steps) if shown and not p.persistent else p.steps
+    many = p.steps if p.persistent else _many(p, shown)
     parts = {"begin": _begin(t)}
     if p.persistent:
         parts["forward"] = persistent_lstm(p, t.w["hh"], t.input_gates, t.memory)
@@ -204,5 +218,6 @@ def rnn_parts(p: Recurrent, shown: int = 0) -> dict[str, Job]:
 
 def rnn(p: Recurrent) -> Job:
     """Return all launches of a pass."""
+    check_type("rnn", Recurrent, p=p)
     kernels = [kernel for part in rnn_parts(p).values() for kernel in part.kernels]
     return Job(f"rnn:{p.cell},hidden={p.hidden},batch={p.batch}", kernels, steps=p.steps)

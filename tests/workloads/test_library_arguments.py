@@ -1,11 +1,13 @@
 """Wrong arguments of public calls: one line of a WorkloadError names the argument, and nothing hangs."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pysim import Memory
+from pysim import Job, Memory
 from pysim.errors import WorkloadError
 from pysim.workloads import library
 from pysim.workloads.framework.bert import Bert, bert_network
@@ -102,6 +104,7 @@ GRU = Recurrent(**PASS)
 LONG = replace(PROBLEM, q=2**20, k=2**20)
 CALLS = {
     "layer: d = 127": lambda m: replace(LAYERS, d=127),
+    "BERT: seq = 1048576": lambda m: Bert(**{**BERT, "seq": 2**20}),
     "BERT: d = 127": lambda m: Bert(**{**BERT, "d": 127}),
     "LLaMA: heads = 2: must be a multiple of kv_heads = 4": lambda m: Llama(**{**LLAMA, "kv_heads": 4}),
     "p = 'gru'": lambda m: rnn("gru"),
@@ -181,6 +184,28 @@ def test_elements_of_other_types(name):
     refused("elements of 8 B", lambda: getattr(mb, name)(memory, *operands))
 
 
-def test_the_room_has_its_names():
-    for name in library.__all__:
-        assert getattr(library, name) is not None
+def test_calls_return_what_the_docstring_says():
+    m = Memory()
+    kernels, c = library.gemm(64, 64, 64, memory=m)
+    assert (type(kernels), c.rows) == (tuple, 64)
+    for made in (library.attention(PROBLEM, m), library.memory_bound.launch("add", 4, 64, "fp32", m)):
+        assert (type(made.kernels), type(made.outputs)) == (tuple, tuple)
+    conv = library.convolution_of(1, 64, (8, 8), 64, (3, 3), padding=(1, 1))
+    assert isinstance(conv, library.Convolution)
+    main, others = library.choose_convolution(conv)
+    assert (type(main), type(others)) == (library.Told, tuple)
+    assert type(library.convolution(main, others, conv, m)) is list
+    assert type(library.rnn(library.Recurrent(**PASS))) is Job
+    assert library.choose_gemm(64, 64, 64).name
+    assert type(library.told_of("gemmSN_TN_kernel|8x1x1|96|13824")) is library.Told
+    assert dir(library) == sorted(library.__all__)
+
+
+def test_names_are_imported_when_they_are_used():
+    code = "import sys; from pysim.workloads import library; {}; print(*sys.modules)"
+    place = "pysim.workloads.library.convolutions.convolution"
+    for use, there in (("library.choose_gemm", False), ("library.convolution", True)):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(use)], capture_output=True, text=True, check=True, timeout=60
+        )
+        assert (place in done.stdout.split()) == there

@@ -27,6 +27,7 @@ from .network import Counter, Network, shown_of
 from .tape import Tape, Value
 
 DTYPE = "fp16"
+MOST_SEQ = 2**16  # tokens of a sequence, whose scores are a tensor: kernels of more take a minute to make
 BEFORE_MASK = 7  # kernels of a few elements between embeddings and first layer
 
 
@@ -44,9 +45,10 @@ class Bert:
 
     def __post_init__(self) -> None:
         """Refuse sizes that are not positive, and features that heads do not share evenly."""
-        check_sizes("BERT", d=self.d, heads=self.heads, ffn=self.ffn, batch=self.batch, seq=self.seq)
+        check_sizes("BERT", d=self.d, heads=self.heads, ffn=self.ffn, batch=self.batch)
         check_sizes("BERT", vocabulary=self.vocabulary)
         check_sizes("BERT", most=MOST_LAYERS, layers=self.layers)
+        check_sizes("BERT", most=MOST_SEQ, seq=self.seq)
         check_elements("BERT", batch_x_seq_x_features=(self.batch, self.seq, max(self.d, self.ffn)))
         check_elements("BERT", batch_x_heads_x_seq_x_seq=(self.batch, self.heads, self.seq, self.seq))
         check_elements("BERT", d_x_features=(self.d, max(self.d, self.ffn)))

@@ -2,8 +2,8 @@
 
 A tensor of images has a row for each channel of each image. A convolution's kernels are told or those of its
 algorithm; their operands are put where the network's tensors are. Templates of convolutions know how many
-bytes each part of an operand has, not which pixel is where: which thread blocks of the next kernel need a
-tile is known by images and channels at best, so schemes finer than kernels have no sound input here.
+bytes each part of an operand has, not which pixel is where, so each of their thread blocks is taken to need
+all of its operands: schemes that are finer than kernels win nothing at a convolution here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Launches of one stream as a captured CUDA graph has them: each kernel waits for the one before."""
+"""Launches of one stream: kernels that wait for each other whether or not they need each other's data."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ import numpy as np
 
 from pysim.program.job import Access, Kernel
 
+from .gemms.operands import first_element
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pysim.program.job import Memory
 
 
 def _first(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -22,7 +26,7 @@ def _first(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def captured(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels, each with an edge to the one before it, whether or not it needs its data.
+    """Return the kernels as a captured CUDA graph has them, each with an edge to the one before it.
 
     The edge is the first element that the kernel before writes, as if it were read; no instruction reads it.
     """
@@ -32,3 +36,11 @@ def captured(kernels: Sequence[Kernel]) -> list[Kernel]:
         extra = (Access(written[0], "read", _first),) if written else ()
         made.append(replace(kernel, accesses=(*kernel.accesses, *extra)))
     return made
+
+
+def in_order(kernels: Sequence[Kernel], memory: Memory) -> tuple[Kernel, ...]:
+    """Return the kernels of one call, of which each waits for those before: all write a word."""
+    if len(kernels) == 1:
+        return tuple(kernels)
+    word = Access(memory.tensor("order", 1, 1, 4), "write", first_element)
+    return tuple(replace(kernel, accesses=(*kernel.accesses, word)) for kernel in kernels)

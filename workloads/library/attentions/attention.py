@@ -21,14 +21,13 @@ word that all of them share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-import numpy as np
-
 from pysim.errors import WorkloadError
-from pysim.program.job import Access, Kernel, Memory, Tensor
+from pysim.program.job import Kernel, Memory, Tensor
 from pysim.workloads.library.arguments import check_flags, check_names, check_type
+from pysim.workloads.library.captured import in_order
 from pysim.workloads.library.memset import memset
 
 from .attention_flash import flash_forward
@@ -40,7 +39,7 @@ from .attention_rows import row_dots, strided_copy, to_16_bits
 from .attention_split import flash_split, grouped, split_count
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 Backend = Literal["flash", "cudnn"]
 TILE = 128
@@ -118,7 +117,7 @@ def attention(
             kernels, outputs = _cudnn_backward(problem, memory, at, dropout)
         else:
             kernels, outputs = _cudnn_forward(problem, memory, at, More(dropout, bias))
-    return Launches(_in_order(kernels, memory), outputs)
+    return Launches(in_order(kernels, memory), outputs)
 
 
 def _check_work(p: Attention) -> None:
@@ -144,18 +143,6 @@ def _new(p: Attention, memory: Memory, *, backward: bool) -> Places:
         (*operands, of("O"), of("dO")),
         (of("dQ"), of("dK", keys=True), of("dV", keys=True)),
     )
-
-
-def _in_order(kernels: tuple[Kernel, ...], memory: Memory) -> tuple[Kernel, ...]:
-    """Return the kernels with an access to a shared word."""
-    if len(kernels) == 1:
-        return kernels
-    order = Access(memory.tensor("order", 1, 1, 4), "write", _whole)
-    return tuple(replace(kernel, accesses=(*kernel.accesses, order)) for kernel in kernels)
-
-
-def _whole(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.tile(np.array([0, 1, 0, 1], np.int64), (len(tbs), 1))
 
 
 def _flash_forward(p: Attention, memory: Memory) -> Launches:

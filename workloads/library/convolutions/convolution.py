@@ -17,15 +17,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Access
+from pysim.workloads.library.captured import in_order
 from pysim.workloads.library.gemms.cutlass_sum import cutlass_sum
 from pysim.workloads.library.gemms.gemm_launches import gemm_launches, split_k_sum
 from pysim.workloads.library.gemms.hopper_epilogue import NVJET
 from pysim.workloads.library.gemms.hopper_gemm import HopperGemm
-from pysim.workloads.library.gemms.operands import after_reset, first_element
+from pysim.workloads.library.gemms.operands import after_reset
 from pysim.workloads.library.gemms.staged_gemm import StagedGemm, staged_gemm
 from pysim.workloads.library.gemms.staged_loop import Cost
 from pysim.workloads.library.gemms.told import Told
+from pysim.workloads.library.memory.pointwise_parts import whole
 from pysim.workloads.library.memset import memset
 
 from .chooser import choose_convolution
@@ -38,6 +39,8 @@ from .told_gemm import PADS, SUMS, WITHOUT, has_cutlass_sum, told_convolution
 from .winograd import is_winograd, winograd
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pysim.program.job import Kernel, Memory
 
 # Kernels that read pixels: each copy computes the place of a tap and whether it is inside of the image; those
@@ -108,7 +111,8 @@ def convolution(
 ) -> list[Kernel]:
     """Return the kernels of a convolution: changes of layout, the convolution, sums of parts.
 
-    The arguments are those of :func:`told_convolution`; ``told`` None: as ``choose_convolution`` predicts.
+    Dependences are those of whole kernels. The arguments are those of :func:`told_convolution`; ``told``
+    None: as ``choose_convolution`` predicts.
     """
     if not isinstance(conv, Convolution):
         raise WorkloadError(f"convolution: conv = {type(conv).__name__}: must be a Convolution")
@@ -122,9 +126,9 @@ def convolution(
         if not isinstance(each, Told):
             raise WorkloadError(f"convolution: launch = {type(each).__name__}: must be Told")
     if is_winograd(others):
-        return _in_order(winograd(told, others, conv, memory), memory)
+        return _coarse(in_order(winograd(told, others, conv, memory), memory))
     if is_fft(told, others):
-        return fft(told, others, conv, memory)
+        return _coarse(fft(told, others, conv, memory))
     made = _main(told, others, conv, memory)
     main = next(kernel for kernel in made if len(kernel.args) > 2)
     operand, result = main.args[1], made[-1].args[min(2, len(made[-1].args) - 1)]
@@ -149,20 +153,15 @@ def convolution(
         order = memory.tensor("init", 1, 64, 4)
         before.append(memset(order))
         made = [after_reset(kernel, order) if kernel is main else kernel for kernel in made]
-    return _in_order([*before, *made, *after], memory)
+    return _coarse(in_order([*before, *made, *after], memory))
 
 
-def _in_order(kernels: list[Kernel], memory: Memory) -> list[Kernel]:
-    """Return kernels of which each waits for the one before, as in a stream: by a word that it reads.
+def _coarse(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Return the kernels, each TB of which may touch all that its kernel touches.
 
-    The first waits for the last, where a job has them several times.
+    Where a TB's pixels are in memory is not known: edges between single TBs would not be those of the kernel.
     """
-    if len(kernels) == 1:
-        return kernels
-    words = [memory.tensor("order", 1, 64, 4) for _ in kernels]
-    made = []
-    for number, kernel in enumerate(kernels):
-        waits = Access(words[number - 1], "read", first_element)
-        done = Access(words[number], "update", first_element)
-        made.append(replace(kernel, accesses=(*kernel.accesses, waits, done)))
-    return made
+    return [
+        replace(kernel, accesses=tuple(whole(access.tensor, access.mode) for access in kernel.accesses))
+        for kernel in kernels
+    ]

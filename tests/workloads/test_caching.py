@@ -7,9 +7,11 @@ import pickle
 
 import pytest
 
-from pysim import Job, Memory, simulate
+from pysim import Config, Job, Memory, simulate
 from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
+from pysim.machine.devices import device
+from pysim.program.library_kernels import library_kernels
 from pysim.workloads import make
 from pysim.workloads.framework.caching import LARGE, MIB, ROUND, CachingAllocator, reused
 from pysim.workloads.library.memory import memory_bound
@@ -121,6 +123,7 @@ def test_flops_of_a_network_do_not_depend_on_its_kernels():
     [
         ("mlp:kernels=library", "titan_v", "measured were those of h200, h100"),
         ("mlp:kernels=library", None, "no GPU is given"),
+        ("mlp:kernels=library", Config.resolve(device("h200"), {"gpu.sms": 66}), "gpu.sms = 66"),
         ("mlp:kernels=cublas", "h200", "must be own or library"),
         ("lstm:kernels=library", "h200", "takes input = per-step"),
         ("transformer:fused=1", "h200", "needs kernels = library"),
@@ -131,3 +134,11 @@ def test_flops_of_a_network_do_not_depend_on_its_kernels():
 def test_what_no_library_was_measured_for_is_refused(text, gpu, said):
     with pytest.raises(WorkloadError, match=said):
         make(text, gpu)
+
+
+def test_reports_name_the_kernels_of_libraries():
+    """GEMMs by what a profiler calls them; a cell that stands in for another says so."""
+    named = library_kernels(make("gru:hidden=128,batch=4,timesteps=2,layers=1,kernels=library", "h200"))
+    assert named.startswith("cutlass_80_simt_sgemm_")
+    assert "cuDNN's gru cell, for PyTorch's x 2" in named
+    assert library_kernels(make("mlp:layers=2,kernels=library", "h200")).startswith("nvjet_sm90_hsh_")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pysim import Job, Memory, simulate
@@ -139,3 +140,12 @@ def test_a_choice_runs():
     assert len(others) == 3  # Winograd: transforms of images, of gradients and of the result
     assert named_choice(2, 64, 14, 14, 128, 3, 3, padding=1)[0].name.startswith(("sm90", "cutlass"))
     assert convolution(None, (), THREE, Memory())
+
+
+def test_dependences_of_convolutions_are_those_of_whole_kernels():
+    """Which pixel a thread block touches is not known: all need all of the kernel before."""
+    conv = convolution_of(4, 64, (28, 28), 64, (3, 3), padding=(1, 1))
+    for kernel in convolution(None, (), conv, Memory()):
+        for access in kernel.accesses:
+            regions = access.regions(np.arange(kernel.tbs))
+            assert (regions == [0, access.tensor.rows, 0, access.tensor.cols]).all()

@@ -8,6 +8,7 @@ docs/validation/library.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
@@ -16,6 +17,7 @@ from pysim.workloads.framework.caching import reused
 from pysim.workloads.framework.layers import Layer, transformer_layers
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.launches import gemm
+from pysim.workloads.library.hopper import SMS
 from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.memory.pointwise_parts import item_of
 from pysim.workloads.library.recurrences.recurrent import GATES
@@ -38,10 +40,16 @@ def from_library(kernels: str, hints: MachineHints | None, where: str) -> bool:
     """
     if kernels not in KERNELS:
         raise WorkloadError(f"{where}: kernels = {kernels}: must be {' or '.join(KERNELS)}")
-    if kernels == "library" and (hints is None or hints.name not in HOPPER):
+    if kernels == "own":
+        return False
+    if hints is None or hints.name not in HOPPER:
         gpu = "no GPU is given" if hints is None else f"GPU {hints.name}"
         raise WorkloadError(f"{where}: kernels = library: {gpu}: measured were those of {', '.join(HOPPER)}")
-    return kernels == "library"
+    if hints.sms != SMS:
+        raise WorkloadError(
+            f"{where}: kernels = library: gpu.sms = {hints.sms}: libraries were measured on {SMS} SMs"
+        )
+    return True
 
 
 def _linear(
@@ -109,11 +117,9 @@ def rnn(kind: str, hidden: int, batch: int, timesteps: int, layers: int, dtype: 
             if kind == "lstm":
                 c = memory.tensor("c", batch, hidden, item)
                 writes.append(Field(c))
-            kernels += [
-                *from_input,
-                *from_state,
-                cell_kernel(f"{kind}_cell", reads, writes, (batch, hidden), gates, CELL),
-            ]
+            cell = cell_kernel(f"{kind}_cell", reads, writes, (batch, hidden), gates, CELL)
+            cell = replace(cell, library=f"cuDNN's {kind} cell, for PyTorch's")
+            kernels += [*from_input, *from_state, cell]
             outs.append(h)
         xs = outs
     return Job(f"{kind}:hidden={hidden},batch={batch}", reused(kernels, memory), steps=timesteps)

@@ -84,3 +84,10 @@ def measured_base(cases: Sequence[Case], base: str) -> Baseline:
     known = {case.group: case.measured_us for case in cases if case.mode == base}
     times = np.array([known.get(case.group, np.nan) for case in cases])
     return Baseline(f"every mode takes the measured time of {base}", times)
+
+
+def eager_profile(cases: Sequence[Case]) -> list[Baseline]:
+    """Return what a profile of the eager run says: the time in which kernels ran."""
+    return [
+        Baseline("a profile of the same network run eagerly", np.array([case.eager_us for case in cases]))
+    ]

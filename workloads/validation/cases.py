@@ -30,8 +30,8 @@ class Case:
 
     ``key`` decides the half (:func:`split_of`), ``kind`` is the class in summaries, ``scheme`` the scheme of
     ``mode``. ``task`` is what the suite's ``run`` takes: cases with equal tasks share a simulation, of
-    which ``part`` is theirs. Work is in FLOP, sizes in bytes, of one of ``steps`` equal steps; only
-    baseline models use them, and they may be 0.
+    which ``part`` is theirs. Work is in FLOP, sizes in bytes, of one of ``steps`` equal steps; ``eager_us``
+    is the time in a profile of the same network run eagerly. Only baseline models use them.
     """
 
     case: str
@@ -47,6 +47,7 @@ class Case:
     flops: float = 0.0
     nbytes: float = 0.0
     steps: int = 1
+    eager_us: float = math.nan
     quick: bool = False
 
     @property

@@ -8,7 +8,6 @@ from typing import get_args
 from pysim import Config, Job, Memory
 from pysim.errors import ConfigError, WorkloadError
 from pysim.workloads.library.convolutions.convolution import convolution
-from pysim.workloads.library.convolutions.engines import ENGINES
 from pysim.workloads.library.convolutions.shape import Convolution, Direction
 from pysim.workloads.library.convolutions.told_gemm import told_convolution
 from pysim.workloads.library.gemms.told import Told, told_of
@@ -20,7 +19,6 @@ from .table import Row
 
 CALLS = 2  # one after another: the second finds warm caches
 QUICK_US, QUICK_ONE_IN = 30.0, 16
-MOST_TBS = 8192  # of a direct kernel: dependences of the two calls take memory by its square
 _SIZES = ("N", "C", "H", "W", "K", "P", "Q", "taps", "stride")
 _TOLD = (*_SIZES, "pass", "dtype", "layout", "kernel", "others", "clock_mhz")
 
@@ -48,8 +46,6 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
         try:
             told_convolution(*_parts(told))
         except WorkloadError:
-            continue
-        if (main := told_of(told[12])).name in ENGINES and main.tbs > MOST_TBS:
             continue
         conv, time = conv_of(told), row.number("time_us")
         key = f"{'x'.join(row.text(name) for name in 'NCHW')} {row.text('K')} of {row.text('taps')}"

@@ -17,7 +17,8 @@ from pysim.workloads.framework.recurrent import Stack, recurrent_network
 from pysim.workloads.framework.resnet import ResNet, resnet_network
 from pysim.workloads.library.captured import captured
 
-from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
+from .baselines import eager_profile
+from .cases import Case, Outcome, Suite, outcome_of, tables_of, unique
 from .table import Row
 from .torch_classes import SPAN, UNTIMED, class_times
 from .torch_kernels import convolutions_of, gemms_of
@@ -67,7 +68,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 task=(name,),
                 part=part,
                 measured_us=row.number("time_us"),
-                flops=float(known) if known else math.nan,  # what the baseline model answers
+                eager_us=float(known) if known else math.nan,
                 quick=replays[name] < QUICK_US,
             )
         )
@@ -94,11 +95,6 @@ def network_outcome(config: Config, name: str, network: Network) -> Outcome:
     return outcome_of(tables, times, detail)
 
 
-def _eager(cases: Sequence[Case]) -> list[Baseline]:
-    """Return what a profile of the eager run says, where it launched as many kernels."""
-    return [Baseline("a profile of the same network run eagerly", np.array([case.flops for case in cases]))]
-
-
 NETWORK = Suite(
     name="h100-networks",
     doc="networks that PyTorch launched as CUDA graphs on an H100: a replay, and time by class of kernel",
@@ -107,7 +103,7 @@ NETWORK = Suite(
     columns=("workload", "part", "kernels", "time_us", "eager_us"),
     cases=_cases,
     run=_network,
-    baselines=_eager,
+    baselines=eager_profile,
     note="kernels are predicted from the network alone, by what was learned on an H200, but for those of"
     " convolutions and of recurrent GEMMs, which the profile names; no clock was noted:"
     " errors are of us; a class is measured by durations in a profile, simulated from one completion to the"

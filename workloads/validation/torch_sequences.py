@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from pysim import Config, Job, Kernel, Memory
 from pysim.workloads.framework.layers import Layer, transformer_layer
 from pysim.workloads.framework.network import Network
@@ -16,7 +14,8 @@ from pysim.workloads.framework.resnet import ResNet, resnet_network
 from pysim.workloads.library.captured import captured
 from pysim.workloads.library.recurrences.recurrent import Recurrent
 
-from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, unique
+from .baselines import eager_profile
+from .cases import Case, Outcome, Suite, outcome_of, tables_of, unique
 from .library import CLOCK, clocked
 from .library_rnn import simulated
 from .networks import network_outcome
@@ -84,7 +83,7 @@ def _cases(rows: Sequence[Row]) -> list[Case]:
                 part=part,
                 measured_us=time,
                 measured_cycles=time * float(clock) if part == SPAN else math.nan,
-                flops=float(known) if known else math.nan,  # what the baseline model answers
+                eager_us=float(known) if known else math.nan,
                 quick=name in spans and spans[name].number("time_us") < QUICK_US,
             )
         )
@@ -110,11 +109,6 @@ def _sequence(config: Config, name: str, clock: str) -> Outcome:
     return outcome_of(tables, times, f"{half} kernels")
 
 
-def _eager(cases: Sequence[Case]) -> list[Baseline]:
-    """Return what a profile of the eager run says: the time in which kernels ran."""
-    return [Baseline("a profile of the same network run eagerly", np.array([case.flops for case in cases]))]
-
-
 SEQUENCES = Suite(
     name="h200-torch",
     doc="layers that PyTorch launched as CUDA graphs on an H200: span, and time by class of kernel",
@@ -123,7 +117,7 @@ SEQUENCES = Suite(
     columns=("workload", "part", "time_us", "sm_clock_mhz", "eager_us"),
     cases=_cases,
     run=_sequence,
-    baselines=_eager,
+    baselines=eager_profile,
     note="kernels and their choice are predicted from the layer alone, but for GEMMs of recurrent modules, of"
     " which the profile names them and the span alone is a case; a class is measured by durations in a"
     " profile of unknown clock, simulated from one completion to the next; errors of spans are of SM cycles",

@@ -28,6 +28,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
 from pysim.workloads.library.arguments import check_flags, check_names, check_type
 from pysim.workloads.library.captured import in_order
+from pysim.workloads.library.hopper import SMS
 from pysim.workloads.library.memset import memset
 
 from .attention_flash import flash_forward
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 Backend = Literal["flash", "cudnn"]
 TILE = 128
 MOST_TILES, MOST_STEPS = 2**17, 2**22  # of cuDNN's kernels: 3 s to make
-SMS = 132  # of an H200, which split_count asks for
 
 
 class Launches(NamedTuple):

@@ -20,6 +20,7 @@ from pysim.program.job import MMA_16816, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Op
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
+from pysim.workloads.library.hopper import SHUFFLE
 
 from .attention_problem import ITEM, Attention, row_access
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 WARPS, REGISTERS = 4, 255
 K_STEP = 16  # of an mma
 INTS_COPY, INTS_GROUP, INTS_BEGIN = 5, 4, 180  # as in workloads/kernels/cutlass.py
-LDSM_LATENCY, MMA_LATENCY, SHUFFLE = 29, 25, 23  # cycles; as on Hopper
+LDSM_LATENCY, MMA_LATENCY = 29, 25  # cycles; as on Hopper
 # Instructions for a score of a thread, counted in the published source: maximum (FMNMX); scale and subtract
 # (FMUL, FADD: PyTorch defines UNFUSE_FMA), exponential (EX2; without -use_fast_math a compare and two FMUL
 # for denormals), sum (FADD), half a pack (F2FP). The mask of a score: index, compare, select.

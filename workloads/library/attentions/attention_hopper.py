@@ -17,12 +17,12 @@ from pysim.program.job import Kernel, Memory, Tensor
 from pysim.program.pipelined_code import PipelinedCode, Ring
 from pysim.program.warp_program import Pattern
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.hopper import SHUFFLE
 
 from .attention_flash import MASK_INTS
 from .attention_persistent import (
     GROUPS,
     ROWS,
-    SHUFFLE,
     Roles,
     Touched,
     Turn,

@@ -19,6 +19,7 @@ from pysim.program.pipelined_code import PipelinedCode
 from pysim.program.tiles import Box, Tiles
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.library.gemms.hopper_gemm import multiply_cycles
+from pysim.workloads.library.hopper import SMS
 
 from .attention_problem import Planes
 
@@ -33,11 +34,10 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MOST_TBS = 132  # of a grid: SMs of the H200, one TB each
+MOST_TBS = SMS  # of a grid: one TB an SM
 ROWS = 128  # of a tile: 64 of each consumer group
 GROUPS, WARPS = 2, 12
 TILE_STEPS = 1.2  # what a tile costs besides its steps, in steps: 2,000 to 4,000 cycles, steps 1,900 to 2,700
-SHUFFLE = 23  # cycles
 # of a score with dropout: four of them take ten rounds of Philox, of two wide multiplications and two
 # exclusive ors of three operands each, then a comparison and a choice; by reason
 DROP_INTS = 12

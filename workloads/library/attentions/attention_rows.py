@@ -16,6 +16,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP, Tile, tile_ops
+from pysim.workloads.library.hopper import SHUFFLE
 
 from .attention_problem import ITEM, Attention, Planes, row_access
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 INTS_BEGIN, INTS_ACCESS = 60, 4  # addresses of a TB, and of an access
 DOT_FP32, CONVERT = 3, 1  # of an element: two conversions and a multiply-add; half a pack and a scale
-SHUFFLE = 23  # cycles
 COPY_THREADS, COPY_ELEMENTS = 128, 4  # <128, 4> in the name of PyTorch's elementwise_kernel
 # Offsets of an element by divisions with magic numbers, source and target of four dimensions each: from
 # the largest copies, 1.44 elements a cycle and SM.

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pysim.workloads.library.hopper import SMS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .attention_problem import Attention
 
 TILE = 128  # rows of a TB
-SMS = 132  # of an H200
 STEPS = {"flash": 16000, "cudnn": 4000}  # tiles of 128 x 128 that are simulated several times, at most
 ONCE = 2.0  # times as many that are simulated once
 TBS = {"flash": 8192, "cudnn": 400}  # tiles of 128 rows, which cost time to set up in persistent kernels

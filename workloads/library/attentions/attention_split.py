@@ -17,8 +17,9 @@ from pysim.program.job import MMA_16816, Access, Kernel, Memory, Tensor
 from pysim.program.warp_program import Code, Op, Pattern, Program
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.hopper import SHUFFLE
 
-from .attention_flash import INTS_COPY, REGISTERS, SHUFFLE, WARPS, FlashTile, FlashWriter
+from .attention_flash import INTS_COPY, REGISTERS, WARPS, FlashTile, FlashWriter
 from .attention_problem import Attention, row_access
 
 if TYPE_CHECKING:

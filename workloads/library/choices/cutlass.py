@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
-SMS = 132
+from pysim.workloads.library.hopper import SMS
+
 PART_COST = 0.05  # what a further part of K adds, relative to the waves it saves; read off the sweep
 MOST_PARTS = 16
 STEPS_A_PART = 2
+FEW_TILES = SMS  # up to which a second kernel adds parts of K; the TBs of larger grids add them in turn
 
 
 def swizzled(tiles_m: int, tiles_n: int) -> tuple[int, int]:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pysim.workloads.library.hopper import SMS
+
 from .choice import GemmChoice, Problem
-from .cutlass import SMS, parts_of_k, swizzled
+from .cutlass import FEW_TILES, parts_of_k, swizzled
 
 SMALL = 257  # most rows and columns of C that are small
 NARROW = 40  # rows or columns of C up to which tiles of 64 x 64 are taken
 TINY = 8  # rows or columns up to which the smallest tile is taken in fp16
 SMALL_EVEN, MIDDLE_EVEN = 128, 512  # most rows and columns: tiles of 32 x 32, of 64 x 64 in fp16
 LARGE = 500  # tiles of 128 x 128 from which on twice as large ones are taken, A not transposed
-FEW_TILES = 132  # up to which a second kernel adds parts of K
 MOST_PARTS = 3  # of K, of kernels for Ampere
 SLOTS = {(64, 64): 396, (128, 128): 264}  # TBs of a wave of kernels for Turing; others one an SM
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pysim.errors import WorkloadError
+from pysim.workloads.library.hopper import SMS
 
 from . import tiled_trees
 from .choice import GemmChoice, Problem
-from .cutlass import SMS, parts_of_k, swizzled
+from .cutlass import FEW_TILES, parts_of_k, swizzled
 
 # log2 of tiles of 64 x 64, of K, of n (64 at least), A transposed, tiles again if so, and what the sum must
 # exceed, negative. Fitted: logistic regression on the 426 aligned rows
@@ -33,7 +34,6 @@ SMALL_TILES, SMALL_K, SMALL_PARTS = 192, 257, (3, 4)
 SLOTS_SIMT = {(128, 32): 396}
 # warps of a TB along n, m and k in the names of FFMA kernels
 WARPS = {(64, 64): "1x4x1", (64, 128): "1x4x1", (64, 256): "1x4x1", (256, 128): "4x2x1", (128, 256): "2x4x1"}
-FEW_TILES = 132  # up to which a second kernel adds parts; the TBs of larger grids do it one after another
 CLUSTERED, MANY_TILES = (
     120,
     1200,

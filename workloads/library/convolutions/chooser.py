@@ -19,6 +19,7 @@ from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.chooser import chosen
 from pysim.workloads.library.gemms.launches import predicted
 from pysim.workloads.library.gemms.told import Told
+from pysim.workloads.library.hopper import SMS
 
 from .engines import ENGINES, engine_grid
 from .names import tile_of
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     Choice = tuple[Told, tuple[Told, ...]]
 
 TREES = "h200_conv_trees.json"
-SMS = 132
 SIDE = 32  # pixels and channels of a TB that changes a layout
 LAYOUTS = {2: ((32, 2112), (36, 2112)), 4: ((32, 4224), (32, 4224))}  # registers, shared memory: of the sweep
 SCALED = 256, 65535  # threads, and TBs at most, of what clears the images' gradients

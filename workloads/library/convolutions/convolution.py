@@ -26,6 +26,7 @@ from pysim.workloads.library.gemms.operands import after_reset
 from pysim.workloads.library.gemms.staged_gemm import StagedGemm, staged_gemm
 from pysim.workloads.library.gemms.staged_loop import Cost
 from pysim.workloads.library.gemms.told import Told
+from pysim.workloads.library.hopper import SMS
 from pysim.workloads.library.memory.pointwise_parts import whole
 from pysim.workloads.library.memset import memset
 
@@ -54,7 +55,7 @@ MMA_WGRAD = Cost(begin=2300, copy=40, step=12, late=0, end=200)
 WITHOUT_PIXELS = Cost(begin=2300, copy=5, step=12, late=0, end=200)
 STRIDED = 9000  # cycles before the first load of a strided gradient more, fitted to the same half
 AFTER, SCALED = "toNchw", "scalePackedTensor_kernel"
-FILLERS = 132  # TBs of what clears a tensor, an estimate: one an SM
+FILLERS = SMS  # TBs of what clears a tensor, an estimate: one an SM
 
 
 def _cost(told: Told, gemm: StagedGemm, conv: Convolution) -> Cost | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from pysim.errors import WorkloadError
 from pysim.workloads.library.choices.choice import GemmChoice, Problem, checked
 from pysim.workloads.library.choices.chooser import DEVICES, HOPPER, MEASURED, chosen
+from pysim.workloads.library.choices.cutlass import FEW_TILES
 from pysim.workloads.library.choices.kernel_resources import resources
 from pysim.workloads.library.memset import memset
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 Reduction = Literal["", "serial", "kernel"]
 Launches = tuple[tuple["Kernel", ...], "Tensor"]
 _HALF_PARTS = re.compile(r"_b?f16_s1688gemm")  # parts of a split k are fp16 or bf16 where the name says C is
+BESIDE = "memset", "split_k_sum", "tile_sum"  # kernels of a launch that are not its GEMM
 STAGED = "sm80_xmma", "cutlass", "void cutlass"  # beginnings of names of kernels for Turing and Ampere
-FEW_TILES = 132  # of xmma up to which a second kernel adds parts of k
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,23 @@ def launches_of(
 ) -> Launches:
     """Return the kernels of a launch, with what resets and adds its parts of k, and C, [batch *] n x m.
 
-    Raises WorkloadError for a kernel that has no template, and for batches and epilogues but of ``nvjet``.
+    Reports show the launch's name beside its main kernel (``Kernel.library``). Raises WorkloadError for a
+    kernel that has no template, and for batches and epilogues but of ``nvjet``.
     """
+    kernels, c = _launches_of(launch, problem, memory, operands, epilogue, within)
+    beside = [kernel.name in BESIDE for kernel in kernels]
+    named = (k if side else replace(k, library=launch.name) for k, side in zip(kernels, beside, strict=True))
+    return tuple(named), c
+
+
+def _launches_of(
+    launch: Launch,
+    problem: Problem,
+    memory: Memory,
+    operands: Sequence[Tensor] | None,
+    epilogue: Epilogue,
+    within: Within,
+) -> Launches:
     if launch.name.startswith("nvjet"):
         made_of = nvjet_gemm(launch.name, problem, launch.tbs, launch.registers, launch.smem)
         return gemm_launches(replace(made_of, epilogue=epilogue, within=within), memory, operands)

@@ -19,8 +19,9 @@ from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.warp_program import Code, Op, Pattern
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.hopper import SMS
 
-from .pointwise_parts import SMS, Work, flat
+from .pointwise_parts import Work, flat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,9 @@ from pysim.program.warp_program import Code, Op, Program
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.arguments import check_sizes
+from pysim.workloads.library.hopper import SMS
 
-from .pointwise_parts import SMS, Work, line, rows, spans, whole
+from .pointwise_parts import Work, line, rows, spans, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,9 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.hopper import SMS
 
-from .pointwise_parts import SMS, Work, line, loads, rows, shuffles, stores, whole
+from .pointwise_parts import Work, line, loads, rows, shuffles, stores, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,9 @@ from pysim.program.job import Access, Kernel, Mode, Tensor
 from pysim.program.warp_program import Code, Op, Pattern, Program
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.hopper import SMS
 
-from .pointwise_parts import LAST_X, SMS, THREADS_SM, Work, flat, line, loads, stores
+from .pointwise_parts import LAST_X, THREADS_SM, Work, flat, line, loads, stores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

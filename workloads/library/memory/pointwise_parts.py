@@ -12,13 +12,13 @@ from pysim.program.job import Access, Mode, Tensor
 from pysim.program.warp_program import Code, Pattern
 from pysim.workloads.kernels.tiles import WARP, collapse
 from pysim.workloads.library.arguments import check_names
+from pysim.workloads.library.hopper import SHUFFLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SHUFFLE = 23  # cycles, load to use of shared memory, which shuffles take as well (Jia et al. 2018)
 ITEM = {"fp32": 4, "bf16": 2, "fp16": 2}  # bytes of an element
-SMS, THREADS_SM = 132, 2048  # of an H200, by which PyTorch sizes grids
+THREADS_SM = 2048
 LAST_X, LAST_Y = 1, 2  # bits of a program's variant
 
 

@@ -20,9 +20,10 @@ from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import Affine, Code, Op, Pattern, Sem
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.hopper import SMS
 from pysim.workloads.library.memset import memset
 
-from .pointwise_parts import LAST_X, LAST_Y, SMS, THREADS_SM, Work, flat, loads, paired, shuffles, whole
+from .pointwise_parts import LAST_X, LAST_Y, THREADS_SM, Work, flat, loads, paired, shuffles, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

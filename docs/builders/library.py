@@ -64,6 +64,28 @@ FAMILIES = (
 )
 
 
+CONV = "h200-library-conv"
+KERNEL, OTHERS = 12, 13  # words of a convolution's task: its main launch, and those beside it
+# convolutions: what a family is called, what is in its main launch, and in those beside it, or in any
+CONVOLUTIONS = (
+    ("Winograd", "", "winograd"),
+    ("FFT", "", "fft2d"),
+    ("GEMMs of an image each", "", "reduce_wgrad_nchw_helper"),
+    ("`dgrad_engine`", "dgrad_engine", ""),
+    ("`wgrad_alg0_engine`, `wgrad_alg1_engine`", "wgrad_alg", ""),
+    ("`implicit_convolve_sgemm`", "implicit_convolve_sgemm", ""),
+    ("`nvjet`", "nvjet", ""),
+    ("wgmma, parts of k added by a kernel", "sm90_xmma", "sm90_xmma"),
+    ("wgmma", "sm90_xmma", ""),
+    ("FFMA, implicit GEMM", "_ffma", ""),
+    ("mma without shared memory", "wo_smem", ""),
+    ("CUTLASS's split gradients of filters", "wgrad_optimized", ""),
+    ("mma, implicit GEMM", "implicit", ""),
+    ("mma, implicit GEMM", "_optimized", ""),
+    ("mma, GEMM", "", ""),
+)
+
+
 def _text(rows: NDArray[np.void], column: str) -> list[str]:
     return [value.decode() for value in rows[column]]
 
@@ -157,17 +179,35 @@ def gemms(told: NDArray[np.void], predicted: NDArray[np.void]) -> dict[str, str]
     return made
 
 
+def convolutions(rows: NDArray[np.void]) -> str:
+    """Return the table of convolutions by family of their kernels, told."""
+    cases, _, _ = cases_of(SUITES[CONV])
+    tasks = {case.case: case.task for case in cases}
+    names = []
+    for case in _text(rows, "case"):
+        main, others = tasks[case][KERNEL], tasks[case][OTHERS]
+        names.append(
+            next(title for title, own, more in CONVOLUTIONS if own in main and more in main + others)
+        )
+    made = []
+    for name, chosen in sorted(_parts(names).items(), key=lambda part: -part[1].sum()):
+        mean, *_, bias, null = figures(rows[chosen])
+        made.append([name, str(chosen.sum()), mean, bias, null])
+    return table(("kernels", "rows", "mean error", "bias", HEADS[-1]), (False, *[True] * 4), made)
+
+
 def groups(found: dict[tuple[str, str], Result]) -> str:
     """Return the table of the groups of the other suites, and of their halves; others stay as they are."""
     made = _shown("groups", 2)
     for (suite, choice), (rows, _) in found.items():
-        if suite == GEMM or choice == "predicted":
+        if suite == GEMM:
             continue
+        name_of = f"`{suite}`{', predicted' * (choice == 'predicted')}"
         for column, title in (("group", ""), ("split", "half ")):
             for name, chosen in _parts(_text(rows, column)).items():
-                cells = [f"`{suite}`", f"{title}{name}"]
+                cells = [name_of, f"{title}{name}"]
                 made[cells[0], cells[1]] = [*cells, str(chosen.sum()), *figures(rows[chosen])]
-    order = sorted(made.values(), key=lambda row: [f"`{suite}`" for suite, _ in ROWS].index(row[0]))
+    order = sorted(made.values(), key=lambda row: [suite for suite, _ in ROWS].index(row[0].split("`")[1]))
     return table(("suite", "rows of", "rows", *HEADS), (False, False, *[True] * 7), order)
 
 
@@ -181,6 +221,8 @@ def write(*paths: str) -> None:
             results.array("validation"), workload["subset"]
         )
     blocks = {"suites": summary(found), "groups": groups(found)}
+    if (CONV, "told") in found:
+        blocks["conv"] = convolutions(found[CONV, "told"].rows)
     if (GEMM, "told") in found and (GEMM, "predicted") in found:
         blocks |= gemms(found[GEMM, "told"].rows, found[GEMM, "predicted"].rows)
     replace(PAGE, blocks)

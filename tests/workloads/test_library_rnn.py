@@ -13,6 +13,7 @@ from pysim.workloads.library.gemms.told import told_hopper, told_launches, told_
 from pysim.workloads.library.recurrences.recurrent import Recurrent
 from pysim.workloads.library.recurrences.rnn import rnn, rnn_parts
 from pysim.workloads.library.recurrences.rnn_cells import bias_gradient, transpose
+from pysim.workloads.validation import library_rnn
 from pysim.workloads.validation.library_rnn import RNN
 from pysim.workloads.validation.table import packaged, rows_of
 
@@ -149,3 +150,14 @@ def test_a_measured_pass():
 def test_roles_that_are_not_told_take_the_kernels_of_cublas():
     kernels = {kernel.name for kernel in rnn(replace(small(), kernels={})).kernels}
     assert any(name.startswith(("hopper_gemm", "staged", "vector")) for name in kernels)
+
+
+def test_a_long_pass_is_as_long_as_its_steps_and_its_gemms(monkeypatch):
+    config = resolve("h200")
+    p = Recurrent("vanilla", 512, 64, 12, "fp32", "forward_training")
+    whole = library_rnn.simulated(config, p, "pass")
+    monkeypatch.setattr(library_rnn, "MOST_FLOPS", {"fp32": 5 * p.flops / 2 / p.steps})
+    some = library_rnn.simulated(config, p, "pass")
+    assert some.times_us["pass"] == pytest.approx(whole.times_us["pass"], rel=0.05)
+    assert whole.detail == "4 steps of 12 (sampled)"
+    assert some.detail == "4 steps of 12, GEMMs of all steps one by one (sampled)"

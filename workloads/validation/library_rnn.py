@@ -1,7 +1,8 @@
 """Recurrent passes of cuDNN on an H200: kernels as the sweep names them, time of a replayed CUDA graph.
 
 The parts of a pass (``rnn_parts``) are simulated one by one; of its steps, which are alike, ``SHOWN`` forward
-and backward. The others are added at the period of the last.
+and backward. The others are added at the period of the last. In long passes the GEMMs of all steps, each of
+which fills the GPU, are simulated alone (``library_sampling``), and their times added.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
-from pysim import Config, Job
+from pysim import Config, Job, Memory
 from pysim.errors import ConfigError, WorkloadError
+from pysim.workloads.library.choices.chooser import chosen
+from pysim.workloads.library.gemms.launches import launches_of, predicted
 from pysim.workloads.library.gemms.told import told_of
 from pysim.workloads.library.recurrences.recurrent import ITEM, ROLES, Pass, Recurrent
 from pysim.workloads.library.recurrences.rnn import check_pass, rnn_parts
@@ -19,15 +22,20 @@ from pysim.workloads.library.recurrences.rnn import check_pass, rnn_parts
 from .baselines import roofline_by
 from .cases import Baseline, Case, Outcome, Suite, outcome_of, tables_of, thinned, unique
 from .library import CHOICES, PREDICT
+from .library_sampling import sampled
 from .table import Row
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pysim.workloads.library.choices.choice import Problem
+
 SHOWN = 4
 MOST_FLOPS = {"fp32": 60e9, "fp16": 500e9}  # of GEMMs of all steps: about 20 s
 QUICK_US, QUICK_ONE_IN = 900.0, 6
+# GEMMs of parts around the steps
+AROUND = {"begin": ("input",), "end": ("input_back", "weights", "weights_first", "weights_hidden")}
 _SHAPE = ("cell", "hidden", "batch", "timesteps", "dtype", "pass")
 _TOLD = tuple(f"{role}_kernel" for role in ROLES)
 
@@ -88,14 +96,29 @@ def simulated(config: Config, p: Recurrent, name_of: str) -> Outcome:
     long, shown = _sampled(p)
     gap, total, tables = config.number("gpu.cp.graph_gap") / 1e3, 0.0, {}
     for name, part in rnn_parts(replace(p, steps=long), shown).items():
-        tables = tables_of(config, part, "graph")
-        time = part_us(tables["kernels"], part, p.steps)
-        if name in ("begin", "end"):
-            time *= p.steps / long
+        apart = AROUND.get(name, ()) if long < p.steps else ()
+        left = replace(part, kernels=[kernel for kernel in part.kernels if not (apart and kernel.library)])
+        tables = tables_of(config, left, "graph")
+        time = part_us(tables["kernels"], left, p.steps)
+        time += sum(_alone_us(config, p, role) + gap for role in apart if p.steps > 1)
         total += time + (gap if total else 0.0)
     total += float(tables["kernels"]["ready_us"].min())  # the launch of the graph
-    detail = f"{shown} steps of {p.steps}, GEMMs of all steps as long as of {long} (sampled)"
-    return outcome_of(tables, {name_of: total}, "" if p.persistent else detail)
+    apart = ", GEMMs of all steps one by one" if long < p.steps else ""
+    detail = f"{shown} steps of {p.steps}{apart} (sampled)" if shown else ""
+    return outcome_of(tables, {name_of: total}, detail)
+
+
+def _alone_us(config: Config, p: Recurrent, role: str) -> float:
+    """Return the time (us) of a role's GEMM without others beside it."""
+    problem = p.problem(role)
+    launch = p.kernels[role].launch if role in p.kernels else predicted(chosen(problem), problem)
+
+    def time_of(some: Problem) -> float:
+        kernels, _ = launches_of(launch, some, Memory())
+        ran = tables_of(config, Job(role, kernels), "graph")["kernels"]
+        return float(ran["complete_us"].max() - ran["ready_us"].min())
+
+    return sampled(launch, problem, time_of)[0]
 
 
 def _sampled(p: Recurrent) -> tuple[int, int]:

@@ -149,3 +149,23 @@ def test_dependences_of_convolutions_are_those_of_whole_kernels():
         for access in kernel.accesses:
             regions = access.regions(np.arange(kernel.tbs))
             assert (regions == [0, access.tensor.rows, 0, access.tensor.cols]).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "direction", "dtype", "last", "tbs", "others"),
+    [
+        # 9 tiles of the gradient share 50,176 pixels: 110 TBs were seen, and a kernel that adds parts
+        ((16, 64, (56, 56), 64, (3, 3)), "backward_weights", "fp16", True, (99, 132), ["sm90_xmma_wgrad"]),
+        # 72 tiles of few k-steps: one a TB
+        ((8, 256, (14, 14), 256, (3, 3)), "backward_weights", "fp16", True, (36, 72), []),
+        # a GEMM an image, as 8 x 2 x 8 TBs were seen
+        ((8, 256, (56, 56), 64, (1, 1)), "forward", "tf32", False, (128, 448), []),
+        ((16, 192, (28, 28), 64, (1, 1)), "backward_weights", "tf32", False, (16, 132), ["reduce_wgrad_nc"]),
+    ],
+)
+def test_predicted_grids_fill_the_gpu(sizes, direction, dtype, last, tbs, others):
+    padding = sizes[-1][0] // 2, sizes[-1][1] // 2
+    conv = convolution_of(*sizes, padding=padding, direction=direction, dtype=dtype, last=last)
+    told, beside = choose_convolution(conv)
+    assert tbs[0] <= told.tbs <= tbs[1]
+    assert [other.name[:15] for other in beside] == others

@@ -1,8 +1,8 @@
 """Which kernels cuDNN 9.19's heuristics launch for a convolution on an H200, as far as small trees say it.
 
 A tree names the family by sizes, type, layout and pass; a second one the kernel within a family (its tile,
-registers and shared memory). 1 x 1 filters that are a GEMM take what ``choose_gemm`` says. Grids follow from
-tiles; parts of k fill the SMs once. Of 1,184 rows, each chosen without its third of the shapes, the family is
+registers and shared memory). 1 x 1 filters that are a GEMM take what ``choose_gemm`` says, with channels first
+for an image. Grids follow from tiles; parts of k fill the SMs once. Of 1,184 rows, each chosen without its third of the shapes, the family is
 right in 73.1 %, family and kernel in 55.2 %; the most frequent family of type, layout and pass is right in
 45.6 % (``tests/hw/library/fit_conv_trees.py``, which grows the trees).
 """
@@ -24,7 +24,7 @@ from pysim.workloads.library.hopper import SMS
 from .engines import ENGINES, engine_grid
 from .names import tile_of
 from .shape import convolution_of
-from .told_gemm import tile_along
+from .told_gemm import BATCHED, tile_along
 from .winograd import ADDS, OUTPUT, VALUES, winograd_grid
 
 if TYPE_CHECKING:
@@ -35,6 +35,14 @@ if TYPE_CHECKING:
 TREES = "h200_conv_trees.json"
 SIDE = 32  # pixels and channels of a TB that changes a layout
 LAYOUTS = {2: ((32, 2112), (36, 2112)), 4: ((32, 4224), (32, 4224))}  # registers, shared memory: of the sweep
+SEGMENT_STEPS = (
+    20  # k-steps of a TB at least where TBs of wgmma kernels share a tile: of 8 to 40 nearest to the grids
+)
+MOST_ADDED = 10  # parts of k that TBs add themselves; where there are more another kernel does
+WGRAD_SUM, WGRAD_SUM_RESOURCES = "sm90_xmma_wgrad_indexed_", (126, 20488)  # of most rows with such a kernel
+WGMMA_SMEM = 231424  # bytes of all such kernels
+BATCHED_ITEM, BATCHED_ALIGNMENT = 2, 8  # bytes and elements of products whose batches were measured
+SUM_THREADS, SUM_RESOURCES = 128, (32, 0)  # of the kernel that adds gradients of filters over images
 SCALED = 256, 65535  # threads, and TBs at most, of what clears the images' gradients
 # registers and shared memory of the transforms, of the sweep
 WINOGRAD = {"winogradWgradData4x4": 24704, "winogradWgradDelta4x4": 16896, OUTPUT: 9216}
@@ -115,10 +123,27 @@ def _other(tree: object, values: dict[str, int]) -> str:
 
 
 def _gemm(conv: Convolution) -> Choice:
+    """Return one GEMM of all images; with channels first one an image, which z of the grid counts.
+
+    Gradients of filters are then added over the images by another kernel.
+    """
     problem, _ = conv.gemm(conv.last)
-    launch = predicted(chosen(problem), problem)
-    told = Told(launch.name, launch.grid, launch.registers, launch.smem, launch.reduction == "kernel")
-    return told, ()
+    if conv.last:
+        launch = predicted(chosen(problem), problem)
+        told = Told(launch.name, launch.grid, launch.registers, launch.smem, launch.reduction == "kernel")
+        return told, ()
+    weights = conv.direction == "backward_weights"
+    sizes = {"k": problem.k // conv.images} if weights else {"m": problem.m // conv.images}
+    each = replace(problem, **sizes)
+    if each.item == BATCHED_ITEM and each.alignment() >= BATCHED_ALIGNMENT:
+        each = replace(each, batch=conv.images)
+    launch = predicted(chosen(each), each)
+    grid = launch.grid if each.batch > 1 else (*launch.grid[:2], conv.images)
+    told = Told(launch.name, grid, launch.registers, launch.smem or WGMMA_SMEM)
+    if not weights:
+        return told, ()
+    tbs = -(-conv.channels * conv.filters // SUM_THREADS)
+    return told, (Told(BATCHED, (tbs, 1, 1), *SUM_RESOURCES),)
 
 
 def _winograd(told: Told, conv: Convolution) -> Choice:
@@ -129,17 +154,25 @@ def _winograd(told: Told, conv: Convolution) -> Choice:
 
 
 def _tiled(told: Told, conv: Convolution) -> Choice:
-    """Return a kernel of one tile a TB, or of parts of k that fill the SMs once, with changes of layout."""
+    """Return a kernel of one tile a TB, or of parts of k that fill the SMs once, with changes of layout.
+
+    Where kernels for wgmma have fewer tiles than SMs, TBs share the k-steps of a tile.
+    """
     rows, cols, k = tile_along(told, conv)
     grid = rows, cols, 1
+    others: list[Told] = []
     if told.name.startswith("sm90"):
-        grid = min(rows * cols, SMS), 1, 1
+        tiles = rows * cols
+        parts = max(1, min(SMS // tiles, k // SEGMENT_STEPS))
+        grid = min(parts * tiles, SMS), 1, 1
+        if parts > MOST_ADDED and conv.direction == "backward_weights":
+            others.append(Told(WGRAD_SUM, grid, *WGRAD_SUM_RESOURCES))
     elif conv.direction == "backward_weights":
         parts = max(1, min(SMS // (rows * cols), k))
         told = replace(told, summed=parts > 1)
         grid = rows, cols, parts
     needed = not conv.last and ("nhwc" in told.name or told.name.startswith("ImplicitGemm"))
-    return replace(told, grid=grid), (_relayouts(conv) if needed else ())
+    return replace(told, grid=grid), (*others, *(_relayouts(conv) if needed else ()))
 
 
 def _relayouts(conv: Convolution) -> tuple[Told, ...]:

@@ -96,11 +96,11 @@ def simulated(config: Config, p: Recurrent, name_of: str) -> Outcome:
     long, shown = _sampled(p)
     gap, total, tables = config.number("gpu.cp.graph_gap") / 1e3, 0.0, {}
     for name, part in rnn_parts(replace(p, steps=long), shown).items():
-        apart = AROUND.get(name, ()) if long < p.steps else ()
-        left = replace(part, kernels=[kernel for kernel in part.kernels if not (apart and kernel.library)])
+        roles = AROUND.get(name, ()) if long < p.steps else ()
+        left = replace(part, kernels=[kernel for kernel in part.kernels if not (roles and kernel.library)])
         tables = tables_of(config, left, "graph")
         time = part_us(tables["kernels"], left, p.steps)
-        time += sum(_alone_us(config, p, role) + gap for role in apart if p.steps > 1)
+        time += sum(_alone_us(config, p, role) + gap for role in roles)
         total += time + (gap if total else 0.0)
     total += float(tables["kernels"]["ready_us"].min())  # the launch of the graph
     apart = ", GEMMs of all steps one by one" if long < p.steps else ""

@@ -1,10 +1,10 @@
 """Which kernels cuDNN 9.19's heuristics launch for a convolution on an H200, as far as small trees say it.
 
 A tree names the family by sizes, type, layout and pass; a second one the kernel within a family (its tile,
-registers and shared memory). 1 x 1 filters that are a GEMM take what ``choose_gemm`` says, with channels first
-for an image. Grids follow from tiles; parts of k fill the SMs once. Of 1,184 rows, each chosen without its third of the shapes, the family is
-right in 73.1 %, family and kernel in 55.2 %; the most frequent family of type, layout and pass is right in
-45.6 % (``tests/hw/library/fit_conv_trees.py``, which grows the trees).
+registers and shared memory). 1 x 1 filters that are a GEMM take what ``choose_gemm`` says (tf32, channels
+first: for an image). Grids follow from tiles; parts of k fill the SMs once.
+Of 1,184 rows, each chosen without its third of the shapes, the family is right in 73.1 %, family and kernel in 55.2 %.
+The most frequent family of a type, layout and pass is right in 45.6 % (``tests/hw/library/fit_conv_trees.py``, which grows the trees).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SEGMENT_STEPS = (
 MOST_ADDED = 10  # parts of k that TBs add themselves; where there are more another kernel does
 WGRAD_SUM, WGRAD_SUM_RESOURCES = "sm90_xmma_wgrad_indexed_", (126, 20488)  # of most rows with such a kernel
 WGMMA_SMEM = 231424  # bytes of all such kernels
-BATCHED_ITEM, BATCHED_ALIGNMENT = 2, 8  # bytes and elements of products whose batches were measured
+HALF, VECTOR = 2, 4  # bytes of fp16; elements of a vector of tf32
 SUM_THREADS, SUM_RESOURCES = 128, (32, 0)  # of the kernel that adds gradients of filters over images
 SCALED = 256, 65535  # threads, and TBs at most, of what clears the images' gradients
 # registers and shared memory of the transforms, of the sweep
@@ -123,23 +123,20 @@ def _other(tree: object, values: dict[str, int]) -> str:
 
 
 def _gemm(conv: Convolution) -> Choice:
-    """Return one GEMM of all images; with channels first one an image, which z of the grid counts.
+    """Return one GEMM of all images; of tf32 with channels first one an image, which z of the grid counts.
 
     Gradients of filters are then added over the images by another kernel.
     """
     problem, _ = conv.gemm(conv.last)
-    if conv.last:
-        launch = predicted(chosen(problem), problem)
-        told = Told(launch.name, launch.grid, launch.registers, launch.smem, launch.reduction == "kernel")
-        return told, ()
     weights = conv.direction == "backward_weights"
-    sizes = {"k": problem.k // conv.images} if weights else {"m": problem.m // conv.images}
-    each = replace(problem, **sizes)
-    if each.item == BATCHED_ITEM and each.alignment() >= BATCHED_ALIGNMENT:
-        each = replace(each, batch=conv.images)
+    m, k = (1, conv.images) if weights else (conv.images, 1)
+    each = replace(problem, m=problem.m // m, k=problem.k // k)
+    if conv.last or problem.item == HALF or each.alignment() < VECTOR:
+        launch = predicted(chosen(problem), problem)
+        smem = launch.smem or WGMMA_SMEM
+        return Told(launch.name, launch.grid, launch.registers, smem, launch.reduction == "kernel"), ()
     launch = predicted(chosen(each), each)
-    grid = launch.grid if each.batch > 1 else (*launch.grid[:2], conv.images)
-    told = Told(launch.name, grid, launch.registers, launch.smem or WGMMA_SMEM)
+    told = Told(launch.name, (*launch.grid[:2], conv.images), launch.registers, launch.smem or WGMMA_SMEM)
     if not weights:
         return told, ()
     tbs = -(-conv.channels * conv.filters // SUM_THREADS)

@@ -3,8 +3,9 @@
 A tree names the family by sizes, type, layout and pass; a second one the kernel within a family (its tile,
 registers and shared memory). 1 x 1 filters that are a GEMM take what ``choose_gemm`` says (tf32, channels
 first: for an image). Grids follow from tiles; parts of k fill the SMs once.
-Of 1,184 rows, each chosen without its third of the shapes, the family is right in 73.1 %, family and kernel in 55.2 %.
-The most frequent family of a type, layout and pass is right in 45.6 % (``tests/hw/library/fit_conv_trees.py``, which grows the trees).
+Of 1,184 rows, each chosen without its third of the shapes, the family is right in 73.1 %, both in
+55.2 %. The most frequent family of a type, layout and pass is right in 45.6 %
+(``tests/hw/library/fit_conv_trees.py``, which grows the trees).
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ class Keeper(Protocol):
 
 
 _keepers: list[Keeper] = []
+_stops: list[BaseException] = []  # what the last signal raised
 
 
 def keep_on_signals(keeper: Keeper) -> None:
@@ -59,6 +60,7 @@ def keep_on_signals(keeper: Keeper) -> None:
 
 def _stop(number: int, _frame: object) -> None:
     error = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
+    _stops[:] = [error]
     if not _keepers:
         raise error
     _keepers[0].stop(error)
@@ -90,6 +92,24 @@ def _signals() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         _keepers.clear()
+        _stops.clear()
+
+
+def raise_if_stopped(error: Exception) -> None:
+    """Raise what a signal raised instead of the ``error`` that came of it.
+
+    NumPy, while it compares structured arrays, turns what a signal handler raises into a TypeError.
+    """
+    if _stops:
+        raise _stops[0] from error
+
+
+def _called(main: Callable[[], int | None]) -> int:
+    try:
+        return main() or 0
+    except Exception as error:
+        raise_if_stopped(error)
+        raise
 
 
 def run_script(main: Callable[[], int | None]) -> NoReturn:
@@ -110,7 +130,7 @@ def lose_output(error: OSError) -> None:
 def _status(main: Callable[[], int | None]) -> int:
     try:
         with _signals():
-            status = main() or 0
+            status = _called(main)
             # A broken pipe raises here at the latest, where it can still be handled.
             if sys.stdout is not None:  # None: it was closed before the start
                 sys.stdout.flush()

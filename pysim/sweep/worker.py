@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pysim.cli.checkpointing import interruption
-from pysim.cli.entry import keep_on_signals
+from pysim.cli.entry import keep_on_signals, raise_if_stopped
 from pysim.cli.options import Options
 from pysim.cli.script import Script
 from pysim.engine.checkpoints import Checkpoints
@@ -137,16 +137,21 @@ def _reason_of_failure(folder: SweepFolder, key: str, threads: int, until: float
     folder.clear_failure(key)
     try:
         simulate_point(folder, key, threads, until)
-    except InternalError as error:
-        with suppress(OSError):
-            folder.log(key).write_text(traceback.format_exc(), encoding="utf-8")
-        return f"{error} (traceback in {folder.log(key)})"
-    except MemoryError:
-        return "not enough memory"
     except Exception as error:
-        if isinstance(error, SimError) or getattr(error, "user_error", False):
-            return " ".join(str(error).split())
-        with suppress(OSError):
-            folder.log(key).write_text(traceback.format_exc(), encoding="utf-8")
-        return f"{type(error).__name__}: {' '.join(str(error).split())} (traceback in {folder.log(key)})"
+        raise_if_stopped(error)
+        return _reason(folder, key, error)
     return None
+
+
+def _reason(folder: SweepFolder, key: str, error: Exception) -> str:
+    """Return one line about an error; the traceback of one that no user caused goes to the point's log."""
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    if not isinstance(error, InternalError):
+        if isinstance(error, SimError) or getattr(error, "user_error", False):
+            return text
+        text = f"{type(error).__name__}: {text}"
+    with suppress(OSError):
+        folder.log(key).write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    return f"{text} (traceback in {folder.log(key)})"

@@ -21,7 +21,9 @@ from pysim.cli.options import OPTIONS, Options, counts, machine_threads, make_pa
 from pysim.cli.script import Script
 from pysim.errors import ConfigError, InputError, InternalError, OutputError, WorkloadError
 from pysim.machine.mechanisms import MECHANISMS
+from pysim.sweep import worker
 from pysim.workloads import make
+from tests.sweep.common import planned
 
 
 def read(*args: str) -> Options:
@@ -244,6 +246,27 @@ def test_interrupt_and_terminate(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "interrupted\nterminated\n"
     assert cleaned == ["yes", "yes"]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_signal_stops_even_where_a_library_makes_another_error_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As NumPy does while it compares structured arrays."""
+
+    def swallow(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.sigtimedwait([], 5)
+        except BaseException:
+            raise TypeError("Cannot compare structured arrays") from None
+
+    assert status(swallow) == 143
+    assert status(lambda: 1) == 1  # the next script knows nothing of it
+    folder = planned(tmp_path)
+    monkeypatch.setattr(worker, "simulate_point", swallow)
+    assert status(lambda: len(worker.work(folder, worker.Shard(), threads=1))) == 143
+    assert not folder.failures()
+    assert capsys.readouterr().err == "terminated\nterminated\n"
 
 
 def test_broken_pipe_is_quiet() -> None:

@@ -72,8 +72,9 @@ def seconds(kernels, scheme):
 @pytest.mark.parametrize("make_kernels", [empty, own_tensors, shared_input, rows_of_one, streams])
 def test_four_times_the_launches_take_less_than_seven_times_the_time(make_kernels, scheme):
     seconds(make_kernels(10), scheme)
-    few, many = seconds(make_kernels(1500), scheme), seconds(make_kernels(6000), scheme)
-    assert many < 7 * few + 0.2
+    # a busy machine takes time from one of the two runs: a linear set-up needs one quiet pair of five
+    pairs = ((seconds(make_kernels(1500), scheme), seconds(make_kernels(6000), scheme)) for _ in range(5))
+    assert any(many < 7 * few + 0.2 for few, many in pairs)
 
 
 def test_readers_and_rows_depend_on_what_they_should():

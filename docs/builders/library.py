@@ -187,7 +187,11 @@ def convolutions(rows: NDArray[np.void]) -> str:
     for case in _text(rows, "case"):
         main, others = tasks[case][KERNEL], tasks[case][OTHERS]
         names.append(
-            next(title for title, own, more in CONVOLUTIONS if own in main and more in main + others)
+            next(
+                title
+                for title, own, more in CONVOLUTIONS
+                if own in main and (more in others or (more in main and not own))
+            )
         )
     made = []
     for name, chosen in sorted(_parts(names).items(), key=lambda part: -part[1].sum()):

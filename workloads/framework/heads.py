@@ -109,6 +109,7 @@ def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropp
     o = rows("attended")
     places = Places(operands, (side_by_side(o),))
     tape.launch(attention(problem, memory, backend="cudnn", dropout=dropped, places=places).kernels)
+    tape.work(h.seq, h.seq, 2 * h.d, h.batch * h.heads)  # Q K^T, and P V
 
     def backward(given: Gradients) -> Gradients:
         gradients = [rows(name) for name in ("grad_q", "grad_k", "grad_v")]
@@ -116,6 +117,7 @@ def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropp
         back = Places(given_and_made, tuple(map(side_by_side, gradients)))
         launched = attention(problem, memory, backend="cudnn", backward=True, dropout=dropped, places=back)
         tape.launch(launched.kernels)
+        tape.work(h.seq, h.seq, 4 * h.d, h.batch * h.heads)  # dQ, dK, dV and dP; Q K^T is computed again
         return (_unsplit(tape, gradients, qkv, heads),)
 
     return tape.record((o,), (qkv,), backward)[0]

@@ -145,9 +145,9 @@ def _weights(layer: Layer, tape: Tape, item: int) -> dict[str, tuple[Value, Valu
     sizes = {"qkv": (3 * layer.d, layer.d), "o": (layer.d, layer.d)}
     sizes |= {"f1": (layer.ffn, layer.d), "f2": (layer.d, layer.ffn)}
     return {
-        name: (tape.value(f"w_{name}", out, into, item), tape.value(f"b_{name}", 1, out, item))
+        name: (tape.parameter(f"w_{name}", out, into, item), tape.parameter(f"b_{name}", 1, out, item))
         for name, (out, into) in sizes.items()
     } | {
-        name: (tape.value(f"w_{name}", 1, layer.d, item), tape.value(f"b_{name}", 1, layer.d, item))
+        name: (tape.parameter(f"w_{name}", 1, layer.d, item), tape.parameter(f"b_{name}", 1, layer.d, item))
         for name in ("n1", "n2")
     }

@@ -82,7 +82,7 @@ class _Run:
     sines: Tensor
 
     def linear(self, x: Value, out: int) -> Value:
-        weight = self.tape.value("w", out, x.tensor.cols, ITEM)
+        weight = self.tape.parameter("w", out, x.tensor.cols, ITEM)
         return op.linear(self.tape, x, weight, None, DTYPE)
 
     def small(self, count: int) -> None:
@@ -101,7 +101,7 @@ class _Run:
         inputs = dense(wide, (d, rows)), View(flat(scale), (0, 1))
         tape.launch([strided("mul_rows", (d, rows), inputs, dense(scaled, (d, rows)), MUL, FP32_EACH)])
         narrow = tape.run(memory_ops.cast(memory, scaled, "fp32", DTYPE))
-        made, weight = memory.tensor("normed", rows, d, ITEM), memory.tensor("w_norm", 1, d, ITEM)
+        made, weight = memory.tensor("normed", rows, d, ITEM), tape.parameter("w_norm", 1, d, ITEM).tensor
         inputs = View(flat(weight), (1, 0)), dense(narrow, (d, rows))
         tape.launch([strided("mul_columns", (d, rows), inputs, dense(made, (d, rows)), MUL, FP16_EACH)])
         return Value(made)
@@ -165,6 +165,7 @@ class _Run:
         operands = side_by_side[0], problem.stacked(keys, keys=True), problem.stacked(values, keys=True)
         places = Places(operands, (side_by_side[1],))
         tape.launch(attention(problem, memory, backend="cudnn", bias=bias, places=places).kernels)
+        tape.work(m.seq, m.seq, 2 * m.each, m.batch * m.heads)
         return self.linear(Value(o), m.d)
 
     def feed_forward(self, x: Value) -> Value:
@@ -196,7 +197,7 @@ def llama_network(llama: Llama, memory: Memory, shown: int = 0) -> Network:
     m, tape = llama, Tape(memory, training=False)
     cosines, sines = (memory.tensor(name, m.seq, m.each, ITEM) for name in ("cosines", "sines"))
     run, counter = _Run(m, tape, cosines, sines), Counter(tape)
-    table = memory.tensor("words", m.vocabulary, m.d, ITEM)
+    table = tape.parameter("words", m.vocabulary, m.d, ITEM).tensor
     x = Value(tape.run(memory_ops.embedding(memory, table, drawn(m.tokens, m.vocabulary))))
     run.small(BEFORE)
     mask = run.mask()

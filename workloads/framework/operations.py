@@ -47,8 +47,10 @@ def mm(
         epilogue="bias" if len(operands) > 2 else "none",
         operands=operands,
         within=within,
+        device=tape.device,
     )
     tape.launch(kernels)
+    tape.work(m, n, k, batch)
     return made
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
+from pysim.program.totals import Totals
+from pysim.workloads.library.choices.chooser import MEASURED
 from pysim.workloads.library.memory import memory_bound
 
 Gradients = Sequence["Tensor | None"]
@@ -48,13 +50,36 @@ class Operation:
 class Tape:
     """Kernels in the order of their launches, and what was recorded for the way back.
 
-    ``training``: whether operations are recorded.
+    ``training``: whether operations are recorded. ``device``: whose kernels libraries launch, one of
+    ``workloads.library.choices.chooser.DEVICES``. ``weights``: the parameters in the order in which they were
+    made. ``flops``: floating-point operations of GEMMs, convolutions, attention and recurrent cells, as
+    :meth:`work` counts them.
     """
 
     memory: Memory
     training: bool = True
     kernels: list[Kernel] = field(default_factory=list)
     recorded: int = 0
+    device: str = MEASURED
+    weights: list[Value] = field(default_factory=list)
+    flops: int = 0
+
+    @property
+    def parameters(self) -> int:
+        """Elements of all parameters."""
+        return sum(weight.tensor.rows * weight.tensor.cols for weight in self.weights)
+
+    @property
+    def totals(self) -> Totals:
+        """What the network has and computes, for its job."""
+        return Totals(self.parameters, self.flops)
+
+    def work(self, m: int, n: int, k: int, batch: int = 1) -> None:
+        """Count ``batch`` products of m x k by k x n: 2 m n k each, a multiplication and an addition.
+
+        What an algorithm computes again or pads is not counted; a masked score is.
+        """
+        self.flops += 2 * m * n * k * batch
 
     def launch(self, kernels: Iterable[Kernel]) -> None:
         """Add kernels behind those that are there."""
@@ -66,8 +91,14 @@ class Tape:
         return launched.outputs[0]
 
     def value(self, name: str, rows: int, cols: int, item: int, *, wanted: bool = True) -> Value:
-        """Return a new input or parameter; ``item``: bytes of an element."""
+        """Return a new input; ``item``: bytes of an element."""
         return Value(self.memory.tensor(name, rows, cols, item), wanted=wanted)
+
+    def parameter(self, name: str, rows: int, cols: int, item: int) -> Value:
+        """Return a new parameter, which optimisers step; ``item``: bytes of an element."""
+        made = self.value(name, rows, cols, item)
+        self.weights.append(made)
+        return made
 
     def record(
         self, results: Sequence[Tensor], inputs: Sequence[Value], backward: Callable[[Gradients], Gradients]

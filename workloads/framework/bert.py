@@ -69,7 +69,8 @@ class _Run:
 
     def norm(self, x: Value) -> Value:
         tape, d = self.tape, self.bert.d
-        return op.layer_norm(tape, x, tape.parameter("scale", 1, d, HALF), tape.parameter("shift", 1, d, HALF))
+        scale, shift = tape.parameter("scale", 1, d, HALF), tape.parameter("shift", 1, d, HALF)
+        return op.layer_norm(tape, x, scale, shift)
 
     def small(self, count: int = 1) -> None:
         """Launch kernels of a few elements."""

@@ -16,7 +16,8 @@ from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import pointwise_gather as gathers
 from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
-from pysim.workloads.library.memory.embedding_backward import embedding_backward
+from pysim.workloads.library.memory.embedding_backward import MOST, SIDE, embedding_backward
+from pysim.workloads.library.memory.embedding_sorted import embedding_backward_sorted
 
 from .tape import Gradients, Tape, Value
 
@@ -107,7 +108,10 @@ def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str) ->
     def backward(given: Gradients) -> Gradients:
         rows, cols = table.tensor.rows, table.tensor.cols
         made = tape.run(memory_ops.fill(tape.memory, rows, cols, dtype))
-        tape.launch([embedding_backward(one(given), index, made, taken)])
+        if len(taken) > MOST or len(taken) % SIDE:
+            tape.launch(embedding_backward_sorted(one(given), made, taken, tape.memory))
+        else:
+            tape.launch([embedding_backward(one(given), index, made, taken)])
         return (made,)
 
     return tape.record(launched.outputs, (table,), backward)[0]

@@ -11,9 +11,10 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.cat_copy import cat
-from pysim.workloads.library.memory.head_copies import Heads, head_copy
+from pysim.workloads.library.memory.head_copies import Heads, Way, head_copy
 
 from .operations import mm, one
 from .tape import Gradients, Tape, Value
@@ -22,15 +23,20 @@ from .tape import Gradients, Tape, Value
 def split_heads(tape: Tape, qkv: Value, heads: Heads) -> tuple[Value, Value, Value]:
     """Return Q, K^T and V of each head, contiguous: Q and V [planes * seq, d], K^T [planes * d, seq].
 
-    Q and K^T are copied here, V by :func:`take_v`, as PyTorch copies what a batched product needs. Backward:
-    the three gradients are stacked, and copied into the columns of ``qkv``.
+    Q and K^T are copied here, V by :func:`take_v`, as PyTorch copies what a batched product needs. Where
+    :func:`keys_turned` says no, K is copied as it is, [planes * seq, d]. Backward: the three gradients are
+    stacked, and copied into the columns of ``qkv``.
     """
     h, item, width = heads, qkv.tensor.item, heads.heads * heads.d
-    planes = h.batch * h.heads
+    planes, turned = h.batch * h.heads, keys_turned(tape)
     q = tape.memory.tensor("q", planes * h.seq, h.d, item)
-    k = tape.memory.tensor("k_turned", planes * h.d, h.seq, item)
+    if turned:
+        k = tape.memory.tensor("k_turned", planes * h.d, h.seq, item)
+    else:
+        k = tape.memory.tensor("k", planes * h.seq, h.d, item)
     v = tape.memory.tensor("v", planes * h.seq, h.d, item)
-    tape.launch([head_copy("split", h, qkv.tensor, q), head_copy("split_turned", h, qkv.tensor, k, width)])
+    way: Way = "split_turned" if turned else "split"
+    tape.launch([head_copy("split", h, qkv.tensor, q), head_copy(way, h, qkv.tensor, k, width)])
 
     def backward(given: Gradients) -> Gradients:
         found = [gradient for gradient in given if gradient is not None]
@@ -38,6 +44,11 @@ def split_heads(tape: Tape, qkv: Value, heads: Heads) -> tuple[Value, Value, Val
 
     made = tape.record((q, k, v), (qkv,), backward)
     return made[0], made[1], made[2]
+
+
+def keys_turned(tape: Tape) -> bool:
+    """Whether K is turned as it is copied; before Hopper a product of the library takes it as it is."""
+    return tape.device in HOPPER
 
 
 def take_v(tape: Tape, qkv: Value, v: Value, heads: Heads) -> None:
@@ -93,6 +104,8 @@ def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropp
     ``dropped``: with dropout, before which a kernel of one thread reads the state of the random numbers.
     Backward: the three gradients are stacked, and copied into the columns of ``qkv``.
     """
+    if tape.device not in HOPPER:
+        raise WorkloadError(f"fused attention on {tape.device}: measured were kernels of {', '.join(HOPPER)}")
     h, memory, width = heads, tape.memory, heads.heads * heads.d
     problem = Attention(h.batch, h.heads, h.heads, h.seq, h.seq, h.d, causal)
 

@@ -6,11 +6,14 @@ those that PyTorch 2.11 launched on an H200 in captured graphs.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.hopper_gemm import NOT_WITHIN, Within
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops
@@ -33,9 +36,13 @@ def mm(
 ) -> Tensor:
     """Launch a product in BLAS terms: ``sizes`` m, n, k; A and B, with a bias if there is a third.
 
-    ``within``: as :func:`~pysim.workloads.library.gemms.launches.gemm` takes it.
+    ``within``: as :func:`~pysim.workloads.library.gemms.launches.gemm` takes it. Before Hopper no template
+    adds a bias: the product alone stands in.
     """
     m, n, k = sizes
+    bare = len(operands) > 2 and tape.device not in HOPPER
+    if bare:
+        operands = operands[:2]
     kernels, made = gemm(
         m,
         n,
@@ -50,6 +57,8 @@ def mm(
         within=within,
         device=tape.device,
     )
+    if bare:
+        kernels = tuple(replace(each, library=f"{each.library}, stands in: without a bias") for each in kernels)
     tape.launch(kernels)
     tape.work(m, n, k, batch)
     return made
@@ -81,19 +90,32 @@ def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) 
     return tape.record((made,), (x, weight, *biases), backward)[0]
 
 
-def bmm(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], batch: int, dtype: str) -> Value:
+def bmm(
+    tape: Tape,
+    a: Value,
+    b: Value,
+    sizes: tuple[int, int, int],
+    batch: int,
+    dtype: str,
+    *,
+    turned: bool = False,
+) -> Value:
     """Return ``batch`` products A B; ``sizes``: rows of A, columns of B, and what is between.
 
-    ``a``: [batch * rows, inner]; ``b``: [batch * inner, cols].
+    ``a``: [batch * rows, inner]; ``b``: [batch * inner, cols], ``turned``: [batch * cols, inner].
     Backward: the gradient of B, then that of A.
     """
     rows, cols, inner = sizes
-    made = mm(tape, dtype, (cols, rows, inner), "NN", (b.tensor, a.tensor), batch)
+    made = mm(tape, dtype, (cols, rows, inner), "TN" if turned else "NN", (b.tensor, a.tensor), batch)
 
     def backward(given: Gradients) -> Gradients:
         gradient = one(given)
-        of_b = mm(tape, dtype, (cols, inner, rows), "NT", (gradient, a.tensor), batch)
-        of_a = mm(tape, dtype, (inner, rows, cols), "TN", (b.tensor, gradient), batch)
+        if turned:
+            of_b = mm(tape, dtype, (inner, cols, rows), "NT", (a.tensor, gradient), batch)
+            of_a = mm(tape, dtype, (inner, rows, cols), "NN", (b.tensor, gradient), batch)
+        else:
+            of_b = mm(tape, dtype, (cols, inner, rows), "NT", (gradient, a.tensor), batch)
+            of_a = mm(tape, dtype, (inner, rows, cols), "TN", (b.tensor, gradient), batch)
         return of_a, of_b
 
     return tape.record((made,), (a, b), backward)[0]
@@ -128,6 +150,17 @@ def add_mask(tape: Tape, a: Value, mask: Value) -> Value:
     made = tape.memory.tensor("masked", a.tensor.rows, a.tensor.cols, a.tensor.item)
     tape.launch([add_repeated(a.tensor, mask.tensor, made)])
     return tape.record((made,), (a, mask), lambda given: (given[0], None))[0]
+
+
+def add_bias(tape: Tape, a: Value, bias: Value) -> Value:
+    """Return each row of ``a`` plus ``bias``, [1, columns], whose gradient is the sum of the rows."""
+    made = tape.memory.tensor("biased", a.tensor.rows, a.tensor.cols, a.tensor.item)
+    tape.launch([add_repeated(a.tensor, bias.tensor, made)])
+
+    def backward(given: Gradients) -> Gradients:
+        return given[0], tape.run(memory_ops.sum_columns(tape.memory, one(given), cold=True))
+
+    return tape.record((made,), (a, bias), backward)[0]
 
 
 def scale(tape: Tape, a: Value) -> Value:

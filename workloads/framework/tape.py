@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
 from pysim.program.totals import Totals
-from pysim.workloads.library.choices.chooser import MEASURED
+from pysim.workloads.library.choices.chooser import HOPPER, MEASURED
 from pysim.workloads.library.memory import memory_bound
 
 Gradients = Sequence["Tensor | None"]
+OTHER = "stands in: a kernel of PyTorch as measured on an H200"  # on another GPU
 
 
 @dataclass(eq=False, slots=True)
@@ -82,8 +83,12 @@ class Tape:
         self.flops += 2 * m * n * k * batch
 
     def launch(self, kernels: Iterable[Kernel]) -> None:
-        """Add kernels behind those that are there."""
-        self.kernels += kernels
+        """Add kernels behind those that are there.
+
+        Where the device is not of Hopper, those without a library's name are marked: they stand in.
+        """
+        known = self.device in HOPPER
+        self.kernels += kernels if known else [k if k.library else replace(k, library=OTHER) for k in kernels]
 
     def run(self, launched: memory_bound.Launched) -> Tensor:
         """Add an operation's kernels; return its first result."""

@@ -64,10 +64,10 @@ def shared(tape: Tape, x: Value, links: Links | None) -> Value:
     return tape.record((x.tensor,), (x,), backward)[0]
 
 
-def all_reduce(tensor: Tensor, links: Links) -> Kernel:
-    """Return the kernel of an all-reduce in place."""
+def all_reduce(tensor: Tensor, links: Links, source: Tensor | None = None) -> Kernel:
+    """Return the kernel of an all-reduce in place, or of what is computed from ``source``."""
     program = _program(links.cycles(tensor.nbytes))
-    accesses = whole(tensor, "read"), whole(tensor, "write")
+    accesses = whole(source or tensor, "read"), whole(tensor, "write")
     return Kernel("all_reduce", program, (1, 1, 1), (tensor,), accesses, library=LIBRARY)
 
 

@@ -122,7 +122,9 @@ class LayerRun:
             scores = split.scores_of_one(tape, qkv, heads, layer.dtype)
         else:
             q, k, v = split.split_heads(tape, qkv, heads)
-            scores = op.bmm(tape, q, k, (seq, seq, d), planes, layer.dtype, turned=not split.keys_turned(tape))
+            scores = op.bmm(
+                tape, q, k, (seq, seq, d), planes, layer.dtype, turned=not split.keys_turned(tape)
+            )
         scores = op.scale(tape, scores)
         if layer.causal:
             mask = tape.value("mask", seq, seq, item_of(layer.dtype), wanted=False)

@@ -58,7 +58,9 @@ def mm(
         device=tape.device,
     )
     if bare:
-        kernels = tuple(replace(each, library=f"{each.library}, stands in: without a bias") for each in kernels)
+        kernels = tuple(
+            replace(each, library=f"{each.library}, stands in: without a bias") for each in kernels
+        )
     tape.launch(kernels)
     tape.work(m, n, k, batch)
     return made
@@ -179,6 +181,19 @@ def gelu(tape: Tape, a: Value, approximate: str) -> Value:
 
     def backward(given: Gradients) -> Gradients:
         return (tape.run(memory_ops.gelu_backward(tape.memory, one(given), a.tensor, approximate)),)
+
+    return tape.record((made,), (a,), backward)[0]
+
+
+def tanh(tape: Tape, a: Value) -> Value:
+    """Return tanh of ``a``; backward: a product of the gradient and the result stands in."""
+    made = tape.run(memory_ops.tanh(tape.memory, a.tensor))
+
+    def backward(given: Gradients) -> Gradients:
+        launched = memory_ops.mul(tape.memory, one(given), made)
+        (kernel,) = launched.kernels
+        tape.launch([replace(kernel, name="tanh_backward", library="stands in: a product")])
+        return launched.outputs
 
     return tape.record((made,), (a,), backward)[0]
 

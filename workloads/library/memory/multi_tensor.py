@@ -83,7 +83,9 @@ def multi_tensor(what: Pass, lists: Sequence[Sequence[Tensor]], sums: Tensor | N
     if any([tensor.rows * tensor.cols for tensor in each] != sizes for each in lists):
         raise WorkloadError(f"{what.name}: lists of tensors: must be of the same sizes")
     if len(lists) not in MOST or not sizes:
-        raise WorkloadError(f"{what.name}: {len(lists)} lists of {len(sizes)} tensors: must be 1 to 5 of some")
+        raise WorkloadError(
+            f"{what.name}: {len(lists)} lists of {len(sizes)} tensors: must be 1 to 5 of some"
+        )
     made, done = [], 0
     for pieces in packed(sizes, len(lists)):
         here = [[flat(each[piece.tensor]) for each in lists] for piece in pieces]
@@ -101,7 +103,9 @@ def _launch(
     what: Pass, pieces: list[_Piece], tensors: list[list[Tensor]], sums: Tensor | None, done: int
 ) -> Kernel:
     tbs = pieces[-1].first + pieces[-1].tbs
-    end = max(tensor.address + tensor.nbytes for each in (*tensors, [sums] if sums else []) for tensor in each)
+    end = max(
+        tensor.address + tensor.nbytes for each in (*tensors, [sums] if sums else []) for tensor in each
+    )
     memory = Tensor("memory", 1, end, 1, 0)
     code: list[tuple[Op, ...]] = []
     rows = np.zeros(tbs, np.uint32)

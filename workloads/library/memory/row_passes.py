@@ -52,9 +52,7 @@ def _row_passes(name: str, sources: Sequence[Tensor], target: Tensor, passes: tu
 
 
 @lru_cache(maxsize=64)
-def _program(
-    name: str, pitch: int, width: int, item: int, passes: tuple[Work, ...], sources: int
-) -> Program:
+def _program(name: str, pitch: int, width: int, item: int, passes: tuple[Work, ...], sources: int) -> Program:
     vectors = pitch // width
     threads = min(MOST_THREADS, -(-vectors // WARP) * WARP)
     whole_turns, rest = divmod(vectors, threads)

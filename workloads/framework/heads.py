@@ -17,6 +17,7 @@ from pysim.workloads.library.memory.cat_copy import cat
 from pysim.workloads.library.memory.head_copies import Heads, Way, head_copy
 
 from .operations import mm, one
+from .repeated import Made
 from .tape import Gradients, Tape, Value
 
 
@@ -121,15 +122,23 @@ def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropp
     operands = tuple(side_by_side(qkv.tensor, part * width) for part in range(3))
     o = rows("attended")
     places = Places(operands, (side_by_side(o),))
-    tape.launch(attention(problem, memory, backend="cudnn", dropout=dropped, places=places).kernels)
+
+    def make() -> Made:
+        return attention(problem, memory, backend="cudnn", dropout=dropped, places=places)
+
+    tape.call(("attention", problem, dropped), (qkv.tensor, o), make)
     tape.work(h.seq, h.seq, 2 * h.d, h.batch * h.heads)  # Q K^T, and P V
 
     def backward(given: Gradients) -> Gradients:
         gradients = [rows(name) for name in ("grad_q", "grad_k", "grad_v")]
         given_and_made = *operands, side_by_side(o), side_by_side(one(given))
         back = Places(given_and_made, tuple(map(side_by_side, gradients)))
-        launched = attention(problem, memory, backend="cudnn", backward=True, dropout=dropped, places=back)
-        tape.launch(launched.kernels)
+
+        def make_back() -> Made:
+            return attention(problem, memory, backend="cudnn", backward=True, dropout=dropped, places=back)
+
+        touched = qkv.tensor, o, one(given), *gradients
+        tape.call(("attention backward", problem, dropped), touched, make_back)
         tape.work(h.seq, h.seq, 4 * h.d, h.batch * h.heads)  # dQ, dK, dV and dP; Q K^T is computed again
         return (_unsplit(tape, gradients, qkv, heads),)
 

@@ -164,7 +164,11 @@ class _Run:
         side_by_side = Planes(turned, m.seq, m.heads, m.each), Planes(o, m.seq, m.heads, m.each)
         operands = side_by_side[0], problem.stacked(keys, keys=True), problem.stacked(values, keys=True)
         places = Places(operands, (side_by_side[1],))
-        tape.launch(attention(problem, memory, backend="cudnn", bias=bias, places=places).kernels)
+        tape.call(
+            ("attention", problem),
+            (turned, keys, values, bias, o),
+            lambda: attention(problem, memory, backend="cudnn", bias=bias, places=places),
+        )
         tape.work(m.seq, m.seq, 2 * m.each, m.batch * m.heads)
         return self.linear(Value(o), m.d)
 

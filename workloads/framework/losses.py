@@ -21,7 +21,7 @@ def cross_entropy(tape: Tape, logits: Value, links: Links | None = None) -> Valu
 
     A log-softmax and the mean of one of its elements a row. Backward: the loss writes into zeros, then the
     gradient of the log-softmax. ``links``: each shard has some of the classes, so that the largest logit, the
-    logit of the target and the sum of exponentials of each row are all-reduced (Megatron-LM, cross_entropy.py).
+    logit of the target and the sum of exponentials of each row are all-reduced (Megatron-LM's cross_entropy).
     """
     x, memory = logits.tensor, tape.memory
     shares = memory.tensor("log_softmax", x.rows, x.cols, x.item)

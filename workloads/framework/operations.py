@@ -22,6 +22,7 @@ from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
 from pysim.workloads.library.memory.embedding_backward import MOST, SIDE, embedding_backward
 from pysim.workloads.library.memory.embedding_sorted import embedding_backward_sorted
 
+from .repeated import Made
 from .tape import Gradients, Tape, Value
 
 
@@ -43,25 +44,28 @@ def mm(
     bare = len(operands) > 2 and tape.device not in HOPPER
     if bare:
         operands = operands[:2]
-    kernels, made = gemm(
-        m,
-        n,
-        k,
-        memory=tape.memory,
-        trans_a=trans[0],
-        trans_b=trans[1],
-        dtype=dtype,
-        batch=batch,
-        epilogue="bias" if len(operands) > 2 else "none",
-        operands=operands,
-        within=within,
-        device=tape.device,
-    )
-    if bare:
-        kernels = tuple(
-            replace(each, library=f"{each.library}, stands in: without a bias") for each in kernels
+
+    def make() -> Made:
+        kernels, made = gemm(
+            m,
+            n,
+            k,
+            memory=tape.memory,
+            trans_a=trans[0],
+            trans_b=trans[1],
+            dtype=dtype,
+            batch=batch,
+            epilogue="bias" if len(operands) > 2 else "none",
+            operands=operands,
+            within=within,
+            device=tape.device,
         )
-    tape.launch(kernels)
+        if bare:
+            without = ", stands in: without a bias"
+            kernels = tuple(replace(each, library=each.library + without) for each in kernels)
+        return kernels, (made,)
+
+    (made,) = tape.call(("gemm", dtype, sizes, trans, batch, within, bare), operands, make)
     tape.work(m, n, k, batch)
     return made
 

@@ -9,7 +9,7 @@ engine (torch/csrc/autograd/engine.cpp, input_buffer.cpp, 2.11).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
@@ -17,6 +17,8 @@ from pysim.program.job import Kernel, Memory, Tensor
 from pysim.program.totals import Totals
 from pysim.workloads.library.choices.chooser import HOPPER, MEASURED
 from pysim.workloads.library.memory import memory_bound
+
+from .repeated import Made, Repeated
 
 Gradients = Sequence["Tensor | None"]
 OTHER = "stands in: a kernel of PyTorch as measured on an H200"  # on another GPU
@@ -64,6 +66,11 @@ class Tape:
     device: str = MEASURED
     weights: list[Value] = field(default_factory=list)
     flops: int = 0
+    _repeated: Repeated = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without calls."""
+        self._repeated = Repeated(self.memory)
 
     @property
     def parameters(self) -> int:
@@ -89,6 +96,15 @@ class Tape:
         """
         known = self.device in HOPPER
         self.kernels += kernels if known else [k if k.library else replace(k, library=OTHER) for k in kernels]
+
+    def call(self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Made]) -> tuple[Tensor, ...]:
+        """Launch what ``make`` returns, or what it returned for operands that are alike; return its results.
+
+        ``key``: all that the kernels depend on beside the operands' shapes.
+        """
+        kernels, outputs = self._repeated.call(key, operands, make)
+        self.launch(kernels)
+        return outputs
 
     def run(self, launched: memory_bound.Launched) -> Tensor:
         """Add an operation's kernels; return its first result."""

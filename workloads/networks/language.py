@@ -92,7 +92,7 @@ def _bert(name: str) -> Callable[..., Job]:
         vocabulary = _padded(shape.vocabulary, ALIGNED)
         return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device)
 
-    made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers of {shape.d} features, {shape.heads} heads.
+    made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
     Both heads of pre-training. ``pass``: forward to the logits, or a training step, whose ``optimizer`` is
     LAMB as in NVIDIA's BERT, or AdamW. ``attention``: products, or fused (cuDNN's).
@@ -138,7 +138,7 @@ def _gpt(name: str) -> Callable[..., Job]:
         links = Links(LATENCY_US, GBS, (hints or hints_of(device)).sm_mhz) if shards > 1 else None
         return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, links)
 
-    made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers of {shape.d} features, {shape.heads} heads.
+    made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
     ``pass``: forward to the logits, or a training step. ``attention``: products, or fused (cuDNN's); auto:
     fused where there is a template. ``shards``: GPUs that share each layer as in Megatron-LM, of which this

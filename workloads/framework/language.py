@@ -22,8 +22,7 @@ from .layers import Layer, LayerRun
 from .losses import backward_from, cross_entropy
 from .tape import Tape, Value
 
-TYPES = 2  # kinds of tokens of a BERT
-FOLLOWS = 8  # answers whether a sentence follows, two, padded as tensor cores and templates of sums ask
+TYPES, FOLLOWS = 2, 2  # kinds of tokens of a BERT, and answers whether a sentence follows
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,12 @@ from pysim.workloads.library.memory import pointwise_gather as gathers
 from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
 from pysim.workloads.library.memory.embedding_backward import MOST, SIDE, embedding_backward
 from pysim.workloads.library.memory.embedding_sorted import embedding_backward_sorted
+from pysim.workloads.library.memory.row_passes import few_columns_sum
 
 from .repeated import Made
 from .tape import Gradients, Tape, Value
+
+FEW = 32  # columns up to which one warp adds them up
 
 
 def mm(
@@ -90,10 +93,19 @@ def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) 
         if x.wanted:
             of_x = mm(tape, dtype, (into, tokens, out), "NN", (weight.tensor, gradient))
         of_weight = mm(tape, dtype, (into, out, tokens), "NT", (x.tensor, gradient))
-        sums = [tape.run(memory_ops.sum_columns(tape.memory, gradient, cold=True)) for _ in biases]
+        sums = [column_sums(tape, gradient) for _ in biases]
         return of_x, of_weight, *sums
 
     return tape.record((made,), (x, weight, *biases), backward)[0]
+
+
+def column_sums(tape: Tape, gradient: Tensor) -> Tensor:
+    """Return the sum of each column, the gradient of a bias."""
+    if gradient.cols >= FEW:
+        return tape.run(memory_ops.sum_columns(tape.memory, gradient, cold=True))
+    sums = tape.memory.tensor("sums", 1, gradient.cols, gradient.item)
+    tape.launch([few_columns_sum(gradient, sums)])
+    return sums
 
 
 def bmm(
@@ -164,7 +176,7 @@ def add_bias(tape: Tape, a: Value, bias: Value) -> Value:
     tape.launch([add_repeated(a.tensor, bias.tensor, made)])
 
     def backward(given: Gradients) -> Gradients:
-        return given[0], tape.run(memory_ops.sum_columns(tape.memory, one(given), cold=True))
+        return given[0], column_sums(tape, one(given))
 
     return tape.record((made,), (a, bias), backward)[0]
 

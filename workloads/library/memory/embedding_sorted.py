@@ -8,13 +8,14 @@ few kernels of one pass over 8 B an index, is left out.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Mode, Tensor
-from pysim.program.warp_program import Code, Op
+from pysim.program.warp_program import Code, Op, Pattern
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 
@@ -60,18 +61,24 @@ def _sums(name: str, source: Tensor, target: Tensor, rows: list[Ints], to: Ints)
     A TB a sum and 256 columns.
     """
     wide = -(-target.cols // THREADS)
-    code: dict[tuple[int, ...], int] = {}
     lists: list[tuple[Op, ...]] = []
-    places = np.zeros(len(rows) * wide, np.uint32)
-    for part in range(wide):
-        active = min(THREADS, target.cols - part * THREADS)
+    places = np.zeros((wide, len(rows)), np.uint32)
+    for last in (False, True) if wide > 1 else (True,):
+        active = target.cols - (wide - 1) * THREADS if last else THREADS
+        lines = tuple(
+            line(arg, tensor.item, THREADS, by=THREADS * tensor.item, active=active)
+            for arg, tensor in enumerate((source, target))
+        )
         for number, (taken, row) in enumerate(zip(rows, to.tolist(), strict=True)):
-            key = (row, part, active)
-            code[key] = len(lists)
-            places[number + part * len(rows)] = code[key]
-            lists.append(_code(source, target, taken, row, part * THREADS, active))
+            places[wide - 1 if last else slice(0, wide - 1), number] = len(lists)
+            lists.append(_code(source, target, taken, row, lines))
     program = warp_specialized(
-        name, [(ops,) * (THREADS // WARP) for ops in lists], places, registers=REGISTERS, smem=0, args=2
+        name,
+        [(ops,) * (THREADS // WARP) for ops in lists],
+        places.ravel(),
+        registers=REGISTERS,
+        smem=0,
+        args=2,
     )
     most = max(len(taken) for taken in rows)
     table = np.full((len(rows), most), -1, np.int64)
@@ -103,25 +110,28 @@ def _sums(name: str, source: Tensor, target: Tensor, rows: list[Ints], to: Ints)
     )
 
 
-def _code(source: Tensor, target: Tensor, rows: Ints, row: int, col: int, active: int) -> tuple[Op, ...]:
+def _code(
+    source: Tensor, target: Tensor, rows: Ints, row: int, lines: tuple[tuple[Pattern, ...], ...]
+) -> tuple[Op, ...]:
+    """Return the code of a TB; ``lines``: of a row of the source and of the target, of the first row."""
     code = Code()
+
+    def at(which: int, base: int, step: int = 0) -> list[Pattern]:
+        return [replace(each, base=each.base + base, step=step) for each in lines[which]]
+
     BEGIN.emit(code)
     apart = np.diff(rows)
-    base = int(rows[0]) * source.pitch + col * source.item
     if len(rows) > 2 and (apart == apart[0]).all():
-        step = int(apart[0]) * source.pitch
         mark = code.loop_begin()
-        code.load(0, *line(0, source.item, THREADS, base=base, step=step, active=active), level=0)
+        code.load(0, *at(0, int(rows[0]) * source.pitch, int(apart[0]) * source.pitch), level=0)
         code.wait(0)
         ROW.emit(code)
         code.loop_end(mark, len(rows))
     else:
-        for at in rows.tolist():
-            base = at * source.pitch + col * source.item
-            code.load(0, *line(0, source.item, THREADS, base=base, active=active))
+        for number in rows.tolist():
+            code.load(0, *at(0, number * source.pitch))
             code.wait(0)
             ROW.emit(code)
-    base = row * target.pitch + col * target.item
-    code.store(1, *line(1, target.item, THREADS, base=base, active=active))
+    code.store(1, *at(1, row * target.pitch))
     code.exit()
     return tuple(code.ops)

@@ -8,6 +8,7 @@ ATen/native/cuda (IndexKernelUtils, Indexing) of PyTorch 2.11. The sum of gradie
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -69,17 +70,20 @@ def gather(table: Tensor, index: Tensor, target: Tensor, taken: NDArray[np.int64
     # the row of the table is data: a list of TBs' programs would be as long as the grid, so that equal rows
     # of code differ only in the base of one load
     lists: dict[tuple[int, bool], tuple[Op, ...]] = {}
-    for number in np.unique(taken).tolist():
-        for last in (False, True) if parts > 1 else (True,):
-            active = (row - (parts - 1) * wide if last else wide) // 16
+    for last in (False, True) if parts > 1 else (True,):
+        active = (row - (parts - 1) * wide if last else wide) // 16
+        of_index = line(1, 8, threads, bx=INDEX, active=1)
+        of_table = line(0, 16, threads, by=wide, active=active)
+        of_target = line(2, 16, threads, bx=row, by=wide, active=active)
+        for number in np.unique(taken).tolist():
             code = Code()
             code.compute(int=8, control=1)
-            code.load(0, *line(1, 8, threads, bx=INDEX, active=1), level=2)
+            code.load(0, *of_index, level=2)
             code.wait(0)
             BEGIN.emit(code)
-            code.load(0, *line(0, 16, threads, base=number * row, by=wide, active=active), level=2)
+            code.load(0, *(replace(each, base=each.base + number * row) for each in of_table), level=2)
             code.wait(0)
-            code.store(1, *line(2, 16, threads, bx=row, by=wide, active=active), level=2)
+            code.store(1, *of_target, level=2)
             code.exit()
             lists[number, last] = tuple(code.ops)
     place = {key: at for at, key in enumerate(lists)}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
@@ -85,6 +86,33 @@ def _program(name: str, pitch: int, width: int, item: int, passes: tuple[Work, .
             code.barrier()
     code.exit()
     return Program(name, (tuple(code.ops),), threads // WARP, REGISTERS, 0, sources + 1)
+
+
+def few_columns_sum(source: Tensor, target: Tensor) -> Kernel:
+    """Return the sum of each of a few columns, [1, columns], by one warp: templates of sums take more.
+
+    Raises WorkloadError for more columns than a warp has lanes.
+    """
+    if source.cols > WARP or (target.rows, target.cols) != (1, source.cols):
+        raise WorkloadError(f"sum of {source.cols} columns by a warp: at most {WARP}")
+    program = _few_program(source.rows, source.cols, source.item)
+    accesses = whole(source), whole(target, "write")
+    return Kernel(
+        "sum_columns", program, (1, 1, 1), (source, target), accesses, library=STANDS_IN + "reduce_kernel"
+    )
+
+
+@lru_cache(maxsize=64)
+def _few_program(many: int, cols: int, item: int) -> Program:
+    code = Code()
+    mark = code.loop_begin()
+    code.load(0, *line(0, item, WARP, step=cols * item, active=cols), level=0)
+    code.wait(0)
+    code.compute(fp32=1, int=2, control=1, chain=4)
+    code.loop_end(mark, many)
+    code.store(1, *line(1, item, WARP, active=cols))
+    code.exit()
+    return Program("few_columns", (tuple(code.ops),), 1, REGISTERS, 0, 2)
 
 
 def nll_rows(values: Tensor, targets: Tensor, loss: Tensor) -> Kernel:

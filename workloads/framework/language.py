@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pysim.errors import WorkloadError
 from pysim.workloads.library.arguments import MOST_LAYERS, check_sizes
 from pysim.workloads.library.memory.pointwise_gather import drawn
 from pysim.workloads.library.memory.pointwise_parts import item_of
@@ -42,7 +43,9 @@ class LanguageModel:
         """Refuse what is no size, and sequences longer than the positions."""
         check_sizes("language model", most=MOST_LAYERS, layers=self.layers)
         check_sizes("language model", vocabulary=self.vocabulary)
-        check_sizes("language model", self.layer.seq, positions=self.positions)
+        check_sizes("language model", positions=self.positions)
+        if self.layer.seq > self.positions:
+            raise WorkloadError(f"seq = {self.layer.seq}: at most {self.positions}, which have embeddings")
 
 
 @dataclass(slots=True)

@@ -6,13 +6,15 @@ those that PyTorch 2.11 launched on an H200 in captured graphs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Tensor
+from pysim.program.job import Kernel, Tensor
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.hopper_gemm import NOT_WITHIN, Within
 from pysim.workloads.library.gemms.launches import gemm
@@ -25,6 +27,9 @@ from pysim.workloads.library.memory.row_passes import few_columns_sum
 
 from .repeated import Made
 from .tape import Gradients, Tape, Value
+
+if TYPE_CHECKING:
+    from pysim.workloads.library.gemms.hopper_epilogue import Epilogue
 
 FEW = 32  # columns up to which one warp adds them up
 
@@ -40,16 +45,13 @@ def mm(
 ) -> Tensor:
     """Launch a product in BLAS terms: ``sizes`` m, n, k; A and B, with a bias if there is a third.
 
-    ``within``: as :func:`~pysim.workloads.library.gemms.launches.gemm` takes it. Before Hopper no template
-    adds a bias: the product alone stands in.
+    ``within``: as :func:`~pysim.workloads.library.gemms.launches.gemm` takes it. Where no template
+    adds a bias, as before Hopper, the product alone stands in.
     """
     m, n, k = sizes
-    bare = len(operands) > 2 and tape.device not in HOPPER
-    if bare:
-        operands = operands[:2]
 
-    def make() -> Made:
-        kernels, made = gemm(
+    def launched(given: Sequence[Tensor], epilogue: Epilogue) -> tuple[tuple[Kernel, ...], Tensor]:
+        return gemm(
             m,
             n,
             k,
@@ -58,17 +60,25 @@ def mm(
             trans_b=trans[1],
             dtype=dtype,
             batch=batch,
-            epilogue="bias" if len(operands) > 2 else "none",
-            operands=operands,
+            epilogue=epilogue,
+            operands=given,
             within=within,
             device=tape.device,
         )
-        if bare:
-            without = ", stands in: without a bias"
-            kernels = tuple(replace(each, library=each.library + without) for each in kernels)
+
+    def make() -> Made:
+        if len(operands) > 2 and tape.device in HOPPER:
+            try:
+                kernels, made = launched(operands, "bias")
+                return kernels, (made,)
+            except WorkloadError:  # kernels for few columns have no template with a bias
+                pass
+        kernels, made = launched(operands[:2], "none")
+        if len(operands) > 2:
+            kernels = tuple(replace(k, library=f"{k.library}, stands in: without a bias") for k in kernels)
         return kernels, (made,)
 
-    (made,) = tape.call(("gemm", dtype, sizes, trans, batch, within, bare), operands, make)
+    (made,) = tape.call(("gemm", dtype, sizes, trans, batch, within), operands, make)
     tape.work(m, n, k, batch)
     return made
 

@@ -112,7 +112,12 @@ def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) 
 def column_sums(tape: Tape, gradient: Tensor) -> Tensor:
     """Return the sum of each column, the gradient of a bias."""
     if gradient.cols >= FEW:
-        return tape.run(memory_ops.sum_columns(tape.memory, gradient, cold=True))
+
+        def make() -> Made:
+            launched = memory_ops.sum_columns(tape.memory, gradient, cold=True)
+            return launched.kernels, launched.outputs
+
+        return tape.call("sum_columns", (gradient,), make)[0]
     sums = tape.memory.tensor("sums", 1, gradient.cols, gradient.item)
     tape.launch([few_columns_sum(gradient, sums)])
     return sums
@@ -228,9 +233,12 @@ def dropout(tape: Tape, a: Value) -> Value:
     """Return ``a`` with some elements dropped; in evaluation ``a`` itself."""
     if not tape.training:
         return a
-    launched = memory_ops.dropout(tape.memory, a.tensor)
-    tape.launch(launched.kernels)
-    made, mask = launched.outputs
+
+    def make() -> Made:
+        launched = memory_ops.dropout(tape.memory, a.tensor)
+        return launched.kernels, launched.outputs
+
+    made, mask = tape.call("dropout", (a.tensor,), make)
 
     def backward(given: Gradients) -> Gradients:
         back = tape.memory.tensor("grad_dropout", made.rows, made.cols, made.item)
@@ -242,16 +250,23 @@ def dropout(tape: Tape, a: Value) -> Value:
 
 def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
     """Return the LayerNorm of each row."""
-    launched = memory_ops.layer_norm(tape.memory, a.tensor, weight.tensor, bias.tensor)
-    tape.launch(launched.kernels)
-    made, mean, deviation = launched.outputs
+    operands = a.tensor, weight.tensor, bias.tensor
+
+    def make() -> Made:
+        launched = memory_ops.layer_norm(tape.memory, *operands)
+        return launched.kernels, launched.outputs
+
+    made, mean, deviation = tape.call("layer_norm", operands, make)
 
     def backward(given: Gradients) -> Gradients:
-        back = memory_ops.layer_norm_backward(
-            tape.memory, one(given), a.tensor, weight.tensor, (mean, deviation)
-        )
-        tape.launch(back.kernels)
-        return back.outputs
+        gradient = one(given)
+
+        def back() -> Made:
+            stats = mean, deviation
+            launched = memory_ops.layer_norm_backward(tape.memory, gradient, *operands[:2], stats)
+            return launched.kernels, launched.outputs
+
+        return tape.call("layer_norm_backward", (gradient, *operands[:2], mean, deviation), back)
 
     return tape.record((made,), (a, weight, bias), backward)[0]
 

@@ -62,10 +62,10 @@ def _job(
 ) -> Job:
     where, count = name, layers_of(name, layers, shape.layers)
     fused = _fused(where, attention, layer, device)
-    made = LanguageModel(replace(layer, fused=fused), count, vocabulary, shape.positions)
     claim_launches(LAUNCHES * count, f"{where}: {count:,} layers", PATTERNS * count)
     tape = Tape(Memory(), training=layer.training, device=device)
     try:
+        made = LanguageModel(replace(layer, fused=fused), count, vocabulary, shape.positions)
         language_model(made, tape, links)
         return job_of(name, tape, count, optimizer if layer.training else "none")
     except WorkloadError as error:

@@ -1,0 +1,108 @@
+"""BERT and GPT of the zoo: totals against what was published, order of kernels, small runs."""
+
+import re
+from functools import cache
+
+import pytest
+
+from pysim import simulate
+from pysim.errors import WorkloadError
+from pysim.workloads.networks.shapes import BERT, GPT
+from pysim.workloads.registry import make
+
+SEQ = 128
+REFUSED = ("gpt3-760m", "gpt3-2.7b")  # heads of 96 and 80 columns, of which no product is known on an H200
+
+
+@cache
+def _one_and_two(name):
+    return [make(f"{name}:batch=1,seq={SEQ},layers={layers},attention=products").totals for layers in (1, 2)]
+
+
+def _whole(name, layers, what):
+    """Return a total of all layers: each adds as much as the second."""
+    one, two = (getattr(totals, what) for totals in _one_and_two(name))
+    return one + (layers - 1) * (two - one)
+
+
+@pytest.mark.parametrize("name", [name for name in (*BERT, *GPT) if name not in REFUSED])
+def test_parameters_are_those_published(name):
+    shape = (BERT | GPT)[name]
+    assert _whole(name, shape.layers, "parameters") == pytest.approx(shape.published * 1e6, rel=0.01)
+
+
+@pytest.mark.parametrize("name", [name for name in (*BERT, *GPT) if name not in REFUSED])
+def test_flops_are_those_of_megatron(name):
+    """24 B s l h^2 (1 + s / 6h) + 2 B s h V: Narayanan et al. 2021, section 5.1, without recomputation."""
+    shape = (BERT | GPT)[name]
+    layers, d, tokens = shape.layers, shape.d, SEQ
+    formula = 24 * tokens * layers * d**2 * (1 + SEQ / (6 * d)) + 2 * tokens * d * shape.vocabulary
+    assert _whole(name, layers, "flops") == pytest.approx(formula, rel=0.01)
+
+
+def test_two_layers_are_twice_one():
+    """The totals of a whole network are what its first layers say."""
+    assert make(f"bert-base:batch=1,seq={SEQ}").totals.parameters == _whole("bert-base", 12, "parameters")
+
+
+def test_training_computes_three_times_what_forward_does():
+    forward, training = (make(f"gpt2:seq=128,layers=2,pass={p}").totals for p in ("forward", "training"))
+    assert training.parameters == forward.parameters
+    assert training.flops == 3 * forward.flops
+
+
+def test_shards_share_the_work():
+    """Of two shards each has half of the products of a layer, and half of the logits."""
+    whole, half = (make(f"gpt3-350m:layers=1,seq=128,shards={shards}", "v100") for shards in (1, 2))
+    assert half.totals.flops == pytest.approx(whole.totals.flops / 2, rel=0.01)
+    assert [k.name for k in half.kernels].count("all_reduce") == 3  # embeddings, attention, feed-forward
+    assert not [k for k in whole.kernels if k.name == "all_reduce"]
+
+
+def test_all_reduces_take_what_was_measured():
+    """Among 8 V100, of GPT-3 175B: 274, 502 and 994 us for 512, 1,024 and 2,048 tokens."""
+    for tokens, measured_us in ((512, 274), (1024, 502), (2048, 994)):
+        job = make(f"gpt3-175b:layers=1,batch={tokens // 128},seq=128,shards=8", "v100")
+        alone = next(kernel for kernel in job.kernels if kernel.name == "all_reduce")
+        cycles = sum(op.count for op in alone.program.variants[0])
+        assert cycles / 1530 == pytest.approx(measured_us, rel=0.02)
+
+
+def test_layers_that_are_alike_share_programs():
+    jobs = [make(f"gpt2:layers={layers},seq=128,pass=training,optimizer=none") for layers in (2, 4)]
+    two, four = (len({id(kernel.program) for kernel in job.kernels}) for job in jobs)
+    assert two == four
+
+
+def test_totals_survive():
+    import pickle
+
+    job = make("bert-base:layers=1,batch=1,seq=32")
+    assert pickle.loads(pickle.dumps(job)).totals == job.totals is not None
+    assert job.with_arguments({"a": 1}).totals == job.totals
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu", "message"),
+    [
+        ("bert-base:pass=decode", "h200", "bert-base: pass = decode: must be forward, training"),
+        ("gpt2:seq=2048", "h200", "gpt2: seq = 2048: at most 1024 positions"),
+        ("gpt2:optimizer=sgd", "h200", "gpt2: optimizer = sgd: must be adamw, lamb, none"),
+        ("gpt2:attention=fused,layers=1", "v100", "gpt2: fused attention on v100: measured were kernels of"),
+        ("bert-large:dtype=bf16,layers=1", "v100", "bert-large: library GEMM: bf16 on v100: there are"),
+        ("gpt2:layers=-1", "h200", "gpt2: layers = -1: must be 0"),
+        ("gpt2:shards=5", "v100", "Transformer layer: shards = 5: must divide heads = 12"),
+        ("bert-base", "titan_x_pascal", "bert-base: GPU titan_x_pascal: there are kernels for h200"),
+    ],
+)
+def test_what_has_no_kernels_is_refused_in_one_line(text, gpu, message):
+    with pytest.raises(WorkloadError, match=re.escape(message)) as error:
+        make(text, gpu)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("scheme", ["stream", "graph", "tb_static"])
+def test_a_small_training_step_runs(scheme):
+    """One layer of each kind; the optimiser is left out, whose bytes are those of the whole vocabulary."""
+    job = make("gpt2:layers=1,seq=128,pass=training,optimizer=none", "h200")
+    assert float(simulate("h200", job, scheme).tables()["runs"]["time_us"][0]) > 0

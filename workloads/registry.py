@@ -39,6 +39,7 @@ from .kernels.stream_k import stream_k as stream_k_gemm
 from .kernels.stream_k import workspace
 from .kernels.tiling import Tiling
 from .networks.language import LANGUAGE
+from .networks.llama import LLAMAS
 from .networks.mlp import mlp as make_mlp
 from .networks.persistent_rnn import persistent_rnn
 from .networks.pytorch import Kernels
@@ -216,6 +217,7 @@ WORKLOADS: dict[str, Factory] = {
     "rigid": rigid,
     "network": network,
     **LANGUAGE,
+    **LLAMAS,
 }
 
 

@@ -15,6 +15,7 @@ from pysim.program.job import Memory, Tensor
 from pysim.workloads.library.arguments import MOST_LAYERS, check_elements, check_sizes, check_type
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.cat_copy import Columns, cat_columns
 from pysim.workloads.library.memory.pointwise_costs import ADD, MUL
@@ -195,10 +196,22 @@ class _Run:
 
 def llama_network(llama: Llama, memory: Memory, shown: int = 0) -> Network:
     """Return the kernels of a forward pass, of ``shown`` layers at most (0: all)."""
-    check_type("LLaMA", Llama, llama=llama)
     check_type("LLaMA", Memory, memory=memory)
+    return llama_on(Tape(memory, training=False), llama, shown)
+
+
+def llama_on(tape: Tape, llama: Llama, shown: int = 0) -> Network:
+    """Launch a forward pass on a tape, of ``shown`` layers at most (0: all); return its kernels.
+
+    Raises WorkloadError where gradients are wanted, and on a GPU that fused attention was not measured on.
+    """
+    check_type("LLaMA", Llama, llama=llama)
     check_sizes("LLaMA", 0, shown=shown)
-    m, tape = llama, Tape(memory, training=False)
+    if tape.training:
+        raise WorkloadError("LLaMA: training: norms and rotations have no gradients")
+    if tape.device not in HOPPER:
+        raise WorkloadError(f"LLaMA: fused attention on {tape.device}: measured were {', '.join(HOPPER)}")
+    m, memory = llama, tape.memory
     cosines, sines = (memory.tensor(name, m.seq, m.each, ITEM) for name in ("cosines", "sines"))
     run, counter = _Run(m, tape, cosines, sines), Counter(tape)
     table = tape.parameter("words", m.vocabulary, m.d, ITEM).tensor

@@ -44,8 +44,9 @@ class LanguageModel:
         check_sizes("language model", most=MOST_LAYERS, layers=self.layers)
         check_sizes("language model", vocabulary=self.vocabulary)
         check_sizes("language model", positions=self.positions)
-        if self.layer.seq > self.positions:
-            raise WorkloadError(f"seq = {self.layer.seq}: at most {self.positions}, which have embeddings")
+        longest = max(self.layer.seq, self.layer.cached)
+        if longest > self.positions:
+            raise WorkloadError(f"seq = {longest}: at most {self.positions}, which have embeddings")
 
 
 @dataclass(slots=True)
@@ -73,7 +74,8 @@ class _Run:
         places = tape.parameter("places", model.positions, layer.d, item)
         x = op.embedding(tape, words, drawn(layer.tokens, model.vocabulary), layer.dtype)
         x = all_reduced(tape, x, self.links)
-        at = np.tile(np.arange(layer.seq, dtype=np.int64), layer.batch)
+        first = max(layer.cached - 1, 0)
+        at = np.tile(np.arange(first, first + layer.seq, dtype=np.int64), layer.batch)
         x = op.add(tape, x, op.embedding(tape, places, at, layer.dtype))
         if not layer.pre:
             kinds = tape.parameter("types", TYPES, layer.d, item)

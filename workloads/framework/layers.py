@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Kernel, Memory
+from pysim.program.job import Kernel, Memory, Tensor
 from pysim.workloads.library.arguments import (
     MOST_LAYERS,
     check_elements,
@@ -14,6 +14,7 @@ from pysim.workloads.library.arguments import (
     check_sizes,
     check_type,
 )
+from pysim.workloads.library.attentions.attention_problem import Attention
 from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.memory.head_copies import Heads
 from pysim.workloads.library.memory.pointwise_parts import ITEM, item_of
@@ -21,6 +22,7 @@ from pysim.workloads.library.memory.pointwise_parts import ITEM, item_of
 from . import heads as split
 from . import operations as op
 from .collectives import Links, all_reduced, shared
+from .decode import attend
 from .tape import Tape, Value
 
 
@@ -32,6 +34,7 @@ class Layer:
     is that with tanh (GPT); else behind the sums, and with erf (BERT). ``causal``: scores get a mask.
     ``fused``: attention is one call of cuDNN. ``training``: with dropout and backward. ``shards``: GPUs that
     share heads and ``ffn`` as Megatron-LM does (Shoeybi et al. 2019), of which this is one.
+    ``cached``: keys that attention has, the new token's among them; ``seq`` is that token (0: no cache).
     """
 
     d: int
@@ -45,12 +48,16 @@ class Layer:
     training: bool = True
     dtype: str = "fp16"
     shards: int = 1
+    cached: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what is no size, flag or type, and features that heads do not share evenly."""
         what = "Transformer layer"
         check_sizes(what, d=self.d, heads=self.heads, ffn=self.ffn, batch=self.batch, seq=self.seq)
         check_sizes(what, shards=self.shards)
+        check_sizes(what, 0, cached=self.cached)
+        if self.cached and (self.seq != 1 or self.training):
+            raise WorkloadError(f"{what}: cached = {self.cached}: must be a forward pass of one token")
         check_flags(what, pre=self.pre, causal=self.causal, fused=self.fused, training=self.training)
         check_names(what, ITEM, dtype=self.dtype)
         check_elements(what, batch_x_seq_x_features=(self.batch, self.seq, max(3 * self.d, self.ffn)))
@@ -114,6 +121,8 @@ class LayerRun:
         layer, tape, heads = self.layer, self.tape, self.layer.own
         planes, seq, d = heads.batch * heads.heads, layer.seq, heads.d
         qkv = self.linear("qkv", x)
+        if layer.cached:
+            return self.narrowing("o", self.decoded(qkv))
         if layer.fused:
             y = split.fused_attention(tape, qkv, heads, causal=layer.causal, dropped=layer.training)
             return op.dropout(tape, self.narrowing("o", y))
@@ -136,6 +145,15 @@ class LayerRun:
             split.take_v(tape, qkv, v, heads)
             y = op.bmm(tape, shares, v, (seq, d, seq), planes, layer.dtype)
         return op.dropout(tape, self.narrowing("o", split.merge_heads(tape, y, heads)))
+
+    def decoded(self, qkv: Value) -> Value:
+        """Return attention of one token over cached keys, [batch, heads * d]."""
+        layer, h = self.layer, self.layer.own
+        width = h.heads * h.d
+        new = (qkv.tensor, width), (qkv.tensor, 2 * width)
+        problem = Attention(h.batch, h.heads, h.heads, 1, layer.cached, h.d)
+        y = attend(self.tape, problem, qkv.tensor, new, layer.dtype)
+        return Value(Tensor("attended", h.batch, width, y.item, y.address))
 
     def feed_forward(self, x: Value) -> Value:
         """Return the two layers with a GELU between."""

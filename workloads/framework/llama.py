@@ -24,6 +24,7 @@ from pysim.workloads.library.memory.pointwise_parts import Work, flat
 from pysim.workloads.library.memory.strided import View, dense, strided
 
 from . import operations as op
+from .decode import attend
 from .math_attention import CHOOSE, FP16_EACH, FP32_EACH
 from .network import Counter, Network, shown_of
 from .tape import Tape, Value
@@ -36,7 +37,8 @@ BEFORE, AFTER_MASK = 23, 10  # kernels of a few elements before the mask of pair
 class Llama:
     """``layers`` of ``d`` features, ``heads`` on ``kv_heads`` of keys and values, and ``ffn`` features.
 
-    ``batch`` sequences of ``seq`` tokens.
+    ``batch`` sequences of ``seq`` tokens. ``cached``: keys that attention has, the new token's among them,
+    where ``seq`` is that token (0: no cache).
     """
 
     d: int
@@ -47,6 +49,7 @@ class Llama:
     batch: int
     seq: int
     vocabulary: int = 32000
+    cached: int = 0
 
     def __post_init__(self) -> None:
         """Refuse sizes that are not positive, and heads that do not share evenly."""
@@ -57,6 +60,9 @@ class Llama:
         check_elements("LLaMA", batch_x_seq_x_seq=(self.batch, self.seq, self.seq))
         check_elements("LLaMA", batch_x_seq_x_vocabulary=(self.batch, self.seq, self.vocabulary))
         check_elements("LLaMA", d_x_features=(self.d, max(self.d, self.ffn, self.vocabulary)))
+        check_sizes("LLaMA", 0, cached=self.cached)
+        if self.cached and self.seq != 1:
+            raise WorkloadError(f"LLaMA: cached = {self.cached}: seq = {self.seq}: must be 1")
         if self.d % self.heads:
             raise WorkloadError(f"LLaMA: d = {self.d}: must be a multiple of heads = {self.heads}")
         if self.heads % self.kv_heads:
@@ -135,7 +141,8 @@ class _Run:
             [strided("mul_sine", stacked_sizes, inputs, dense(stacked, stacked_sizes), MUL, FP16_EACH)]
         )
         made = new("rotated")
-        other = View(stacked, (1, m.seq * d, d, heads * m.seq * d))
+        # of one token heads are one below the other as well as side by side
+        other = View(flat(stacked) if m.seq == 1 else stacked, (1, m.seq * d, d, heads * m.seq * d))
         tape.launch(
             [strided("add", sizes, (dense(turned, sizes), other), dense(made, sizes), ADD, FP16_EACH)]
         )
@@ -154,6 +161,11 @@ class _Run:
         m, tape, memory = self.llama, self.tape, self.tape.memory
         q, k, v = (self.linear(x, heads * m.each) for heads in (m.heads, m.kv_heads, m.kv_heads))
         turned = self.rotated(q.tensor, m.heads)
+        if m.cached:
+            new = (self.rotated(k.tensor, m.kv_heads), 0), (v.tensor, 0)
+            one = Attention(m.batch, m.heads, m.kv_heads, 1, m.cached, m.each)
+            y = attend(tape, one, turned, new, DTYPE)
+            return self.linear(Value(Tensor("attended", m.batch, m.d, ITEM, y.address)), m.d)
         keys = self.repeated(self.rotated(k.tensor, m.kv_heads))
         values = self.repeated(v.tensor)
         low, zero = (tape.run(memory_ops.fill(memory, 1, 1, DTYPE)) for _ in range(2))
@@ -217,7 +229,7 @@ def llama_on(tape: Tape, llama: Llama, shown: int = 0) -> Network:
     table = tape.parameter("words", m.vocabulary, m.d, ITEM).tensor
     x = Value(tape.run(memory_ops.embedding(memory, table, drawn(m.tokens, m.vocabulary))))
     run.small(BEFORE)
-    mask = run.mask()
+    mask = x.tensor if m.cached else run.mask()  # one token sees all
     run.small(AFTER_MASK)
     counter.mark()
     many = shown_of(m.layers, shown)

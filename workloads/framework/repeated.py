@@ -27,13 +27,17 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Places:
-    """Where the tensors of a first call are in another; a tensor is one new tensor wherever it is named."""
+class Relocated:
+    """Where tensors are instead: ``pairs`` of an old one, or one that holds it, and a new one.
+
+    A tensor is one new tensor wherever it is named.
+    """
 
     pairs: list[tuple[Tensor, Tensor]]
     made: dict[int, Tensor] = field(default_factory=dict)
 
     def __call__(self, tensor: Tensor) -> Tensor:
+        """Return the tensor that is there instead, or the same where no pair holds it."""
         if id(tensor) not in self.made:
             self.made[id(tensor)] = self._moved(tensor)
         return self.made[id(tensor)]
@@ -73,7 +77,7 @@ class Repeated:
             self.calls[whole] = _Call(tuple(operands), self.memory.tensors[begin:], kernels, outputs)
             return kernels, outputs
         allocated = [self.memory.tensor(t.name, t.rows, t.cols, t.item) for t in first.allocated]
-        places = _Places(
+        places = Relocated(
             [
                 *zip(first.operands, operands, strict=True),
                 *zip(first.allocated, allocated, strict=True),

@@ -115,9 +115,9 @@ def _gpt(name: str) -> Callable[..., Job]:
         shards: int = 1,
         hints: MachineHints | None = None,
     ) -> Job:
-        check_pass(name, pass_, ("forward", "training"))
+        check_pass(name, pass_)
         check_optimizer(name, optimizer)
-        device, training = device_of(hints, name), pass_ == "training"
+        device, training, decode = device_of(hints, name), pass_ == "training", pass_ == "decode"
         if shards < 1:
             raise WorkloadError(f"{name}: shards = {shards}: must be positive")
         layer = Layer(
@@ -125,12 +125,13 @@ def _gpt(name: str) -> Callable[..., Job]:
             shape.heads,
             shape.ffn,
             batch,
-            seq,
+            1 if decode else seq,
             pre=True,
-            causal=True,
+            causal=not decode,
             training=training,
             dtype=dtype,
             shards=shards,
+            cached=seq if decode else 0,
         )
         vocabulary = shape.vocabulary
         if megatron or shards > 1:
@@ -140,7 +141,8 @@ def _gpt(name: str) -> Callable[..., Job]:
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
-    ``pass``: forward to the logits, or a training step. ``attention``: products, or fused (cuDNN's); auto:
+    ``pass``: forward to the logits, a training step, or decode, a token of each sequence with ``seq`` keys,
+    its own among them. ``attention``: products, or fused (cuDNN's); auto:
     fused where there is a template. ``shards``: GPUs that share each layer as in Megatron-LM, of which this
     is one; all-reduces are delays, those of 8 V100.
     """

@@ -31,7 +31,7 @@ def _llama(name: str) -> Callable[..., Job]:
         layers: int = 0,
         hints: MachineHints | None = None,
     ) -> Job:
-        check_pass(name, pass_, ("forward",))
+        check_pass(name, pass_, ("forward", "decode"))
         if dtype != DTYPE:
             raise WorkloadError(f"{name}: dtype = {dtype}: must be {DTYPE}")
         if seq > shape.positions:
@@ -41,14 +41,17 @@ def _llama(name: str) -> Callable[..., Job]:
         tape = Tape(Memory(), training=False, device=device_of(hints, name))
         heads = shape.heads, shape.kv_heads or shape.heads
         try:
-            llama_on(tape, Llama(shape.d, *heads, shape.ffn, count, batch, seq, shape.vocabulary))
+            tokens, cached = (1, seq) if pass_ == "decode" else (seq, 0)
+            sizes = count, batch, tokens, shape.vocabulary, cached
+            llama_on(tape, Llama(shape.d, *heads, shape.ffn, *sizes))
             return job_of(name, tape, count)
         except WorkloadError as error:
             raise WorkloadError(f"{name}: {error}") from error
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
-    A forward pass to the logits of all tokens, as Hugging Face's transformers launch it.
+    ``pass``: forward to the logits of all tokens, as Hugging Face's transformers launch it, or decode, a
+    token of each sequence with ``seq`` keys, its own among them.
     """
     return made
 

@@ -62,7 +62,7 @@ LOOKUPS = (
             ),
         ),
         MACHINE,
-        JSON._replace(doc="print the totals as one JSON object"),
+        JSON,
         operand=("NAME[:KEY=VALUE,...]", "show this one alone"),
     ),
     _listing(

@@ -118,8 +118,8 @@ def _launch(
             at = piece.first + piece.tbs - 1
             rows[at if last else slice(piece.first, at + 1)] = len(code)
             code.append(_code(what, piece, each, size, sums, done))
-        for places, mode in ((what.reads, "read"), (what.writes, "write")):
-            accesses += [_access(each[place], mode, piece) for place in places]
+        accesses += [_access(each[place], "read", piece) for place in what.reads]
+        accesses += [_access(each[place], "write", piece) for place in what.writes]
     if sums is not None:
         accesses.append(_sums_access(sums, done))
     program = warp_specialized(

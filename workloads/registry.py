@@ -195,6 +195,7 @@ def mlp(
     return make_mlp(layers, width, batch, dtype, kernels, hints)
 
 
+ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS}  # networks of published shapes (``networks.shapes``)
 WORKLOADS: dict[str, Factory] = {
     "gemm": gemm,
     "gru": gru,
@@ -216,8 +217,7 @@ WORKLOADS: dict[str, Factory] = {
     **{name: app.make for name, app in APPS.items()},
     "rigid": rigid,
     "network": network,
-    **LANGUAGE,
-    **LLAMAS,
+    **ZOO,
 }
 
 

@@ -2,7 +2,7 @@
 
 ``cunn_SoftMaxForward`` and its backward (ATen/native/cuda/SoftMax.cu, PyTorch 2.11) have a TB for each row,
 whose threads pass over it several times: the largest element, the sum of exponentials, the result.
-``nll_loss_forward_reduce_cuda_kernel_2d`` (NLLLoss.cu) is one warp that takes the element of the target from
+``nll_loss_forward_reduce_cuda_kernel_2d`` is one warp that takes the element of the target from
 each row; here it takes the first, since no simulated kernel knows a target. None of them was measured.
 """
 

@@ -1,4 +1,4 @@
-"""BERT and GPT of the zoo: totals against what was published, order of kernels, small runs."""
+"""BERT, GPT and LLaMA of the zoo: totals against what was published, order of kernels, small runs."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from pysim.workloads.framework.language import LanguageModel, language_model
 from pysim.workloads.framework.layers import Layer, transformer_layer
 from pysim.workloads.framework.tape import Tape
 from pysim.workloads.networks.passes import job_of
-from pysim.workloads.networks.shapes import BERT, GPT
+from pysim.workloads.networks.shapes import BERT, GPT, LLAMA
 from pysim.workloads.registry import make
 
 SEQ = 128
@@ -45,6 +45,39 @@ def test_flops_are_those_of_megatron(name):
     layers, d, tokens = shape.layers, shape.d, SEQ
     formula = 24 * tokens * layers * d**2 * (1 + SEQ / (6 * d)) + 2 * tokens * d * shape.vocabulary
     assert _whole(name, layers, "flops") == pytest.approx(formula, rel=0.01)
+
+
+@pytest.mark.parametrize("name", list(LLAMA))
+def test_parameters_of_llama_are_those_published(name):
+    shape = LLAMA[name]
+    one, two = (make(f"{name}:seq={SEQ},layers={layers}").totals for layers in (1, 2))
+    more = shape.layers - 1
+    assert one.parameters + more * (two.parameters - one.parameters) == pytest.approx(
+        shape.published * 1e6, rel=0.001
+    )
+    # two of each weight and token, but for the table of words, and 4 s^2 d of attention: Kaplan et al. 2020
+    used = two.parameters - one.parameters
+    assert two.flops - one.flops == pytest.approx(2 * used * SEQ + 4 * SEQ**2 * shape.d, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu"), [("gpt2", "h200"), ("gpt2", "v100"), ("llama-7b", "h200"), ("llama-70b", "h200")]
+)
+def test_a_token_is_decoded_over_a_cache(name, gpu):
+    """Attention adds 4 n d FLOP to two of each weight; keys and values are read once, both are extended."""
+    shape = (GPT | LLAMA)[name]
+    keys, batch = 512, 2
+    job = make(f"{name}:pass=decode,layers=1,batch={batch},seq={keys}", gpu)
+    check_patterns(job)
+    weights = job.totals.parameters - shape.vocabulary * shape.d  # a LLaMA has a table for each end
+    if name == "gpt2":
+        weights = job.totals.parameters - shape.positions * shape.d
+    assert job.totals.flops == pytest.approx(batch * (2 * weights + 4 * keys * shape.d), rel=0.01)
+    assert [kernel.name for kernel in job.kernels].count("append") == 2
+    written = {a.tensor.address for k in job.kernels if k.name == "append" for a in k.accesses[2:]}
+    read = {a.tensor.address for k in job.kernels for a in k.accesses if a.mode == "read"}
+    assert len(written) == 2
+    assert written <= read
 
 
 def test_two_layers_are_twice_one():
@@ -99,6 +132,9 @@ def test_totals_survive():
         ("bert-large:dtype=bf16,layers=1", "v100", "bert-large: library GEMM: bf16 on v100: there are"),
         ("gpt2:layers=-1", "h200", "gpt2: layers = -1: must be 0"),
         ("gpt2:shards=5", "v100", "Transformer layer: shards = 5: must divide heads = 12"),
+        ("llama-7b:layers=1", "v100", "llama-7b: LLaMA: fused attention on v100"),
+        ("llama-7b:pass=training", "h200", "llama-7b: pass = training: must be forward, decode"),
+        ("llama-7b:dtype=fp32", "h200", "llama-7b: dtype = fp32: must be bf16"),
         ("bert-base", "titan_x_pascal", "bert-base: GPU titan_x_pascal: there are kernels for h200"),
     ],
 )

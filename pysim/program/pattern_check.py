@@ -67,13 +67,14 @@ def check_kernel_patterns(where: str, kernel: Kernel, *, every: bool = False) ->
     rows = tb_rows(kernel, tbs)
     for row in np.unique(rows).tolist():
         mine = np.flatnonzero(rows == row)
+        held = [(mode, box) for mode, box in boxes if box.any(mine)]  # a kernel of many tensors has few a TB
         for touch in _touches(kernel, row, every=every):
             each = max(1, MOST // touch.distances.size)
             for first in range(0, len(mine), each):
                 some = mine[first : first + each]
                 at = touch.base + (place[some] @ touch.by_tb)[:, None] + touch.distances[None, :]
                 inside = np.zeros(at.shape, bool)
-                for mode, box in boxes:
+                for mode, box in held:
                     if mode in MODES_OF[touch.op.kind]:
                         inside |= box.hold(some, at) & box.hold(some, at + (touch.pattern.width - 1))
                 if not inside.all():
@@ -122,6 +123,10 @@ class _Boxes:
         row0, row1, col0, col1 = regions.T
         start = tensor.address + row0 * tensor.pitch + col0 * tensor.item
         return cls(start, row1 - row0, (col1 - col0) * tensor.item, tensor.pitch)
+
+    def any(self, tbs: Ints) -> bool:
+        """Whether one of the TBs has a rectangle that is not empty."""
+        return bool(((self.rows[tbs] > 0) & (self.length[tbs] > 0)).any())
 
     def hold(self, tbs: Ints, at: Ints) -> NDArray[np.bool_]:
         """Whether each address lies in the rectangle of its TB; ``at``: (TBs, addresses)."""

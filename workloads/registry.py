@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from keyword import iskeyword
 
 from pysim.errors import InputError, WorkloadError, brief
 from pysim.machine.system import Machine, resolve
@@ -37,6 +38,8 @@ from .kernels.pointwise import pointwise as pointwise_kernel
 from .kernels.stream_k import stream_k as stream_k_gemm
 from .kernels.stream_k import workspace
 from .kernels.tiling import Tiling
+from .networks.language import LANGUAGE
+from .networks.llama import LLAMAS
 from .networks.mlp import mlp as make_mlp
 from .networks.persistent_rnn import persistent_rnn
 from .networks.pytorch import Kernels
@@ -192,6 +195,7 @@ def mlp(
     return make_mlp(layers, width, batch, dtype, kernels, hints)
 
 
+ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS}  # networks of published shapes (``networks.shapes``)
 WORKLOADS: dict[str, Factory] = {
     "gemm": gemm,
     "gru": gru,
@@ -213,6 +217,7 @@ WORKLOADS: dict[str, Factory] = {
     **{name: app.make for name, app in APPS.items()},
     "rigid": rigid,
     "network": network,
+    **ZOO,
 }
 
 
@@ -239,9 +244,12 @@ def _value(text: str, default: object, where: str) -> object:
 
 
 def arguments_of(name: str) -> dict[str, inspect.Parameter]:
-    """Return the keys of a workload, with their defaults; the machine is none of them."""
+    """Return the keys of a workload, with their defaults; the machine is none of them.
+
+    A parameter such as ``pass_`` is a key without what keeps it from being a word of Python.
+    """
     known = inspect.signature(WORKLOADS[name]).parameters
-    return {key: known[key] for key in known if key != MACHINE}
+    return {key.rstrip("_"): known[key] for key in known if key != MACHINE}
 
 
 def unknown_workload(name: str) -> str:
@@ -280,7 +288,8 @@ def make(text: str, gpu: Machine | None = None) -> Job:
     """Build the job that ``name:key=value,...`` names; its ``arguments`` hold all keys, defaults too.
 
     ``gpu``: the machine that it is to run on, as ``simulate`` takes it; libraries choose their kernels by its
-    SMs, registers, shared memory and tensor instruction. Without it they choose as for a V100.
+    SMs, registers, shared memory and tensor instruction. Without it they choose as for a V100, and for
+    networks of published shapes (``networks.shapes``) as for an H200.
 
     Raises InputError, a WorkloadError, for an unknown name or key, a value that is not taken, and a type that
     there is no kernel of on the machine; ConfigError for an unknown machine.
@@ -294,6 +303,7 @@ def make(text: str, gpu: Machine | None = None) -> Job:
         if hints is not None and MACHINE in inspect.signature(factory).parameters:
             arguments[MACHINE] = hints
         origin = Origin(make, (text, machine), {"workload": text}, machine)
-        return factory(**arguments).with_arguments(given).with_origin(origin)
+        named = {f"{key}_" if iskeyword(key) else key: value for key, value in arguments.items()}
+        return factory(**named).with_arguments(given).with_origin(origin)
     except WorkloadError as error:
         raise InputError(str(error)) from error

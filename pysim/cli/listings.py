@@ -33,7 +33,7 @@ def _default_keys(made: Callable[..., Any]) -> str:
     """Return the keys of a workload with their defaults, in the form of a command line."""
     known = inspect.signature(made).parameters.values()
     return ",".join(
-        f"{p.name}={int(p.default) if isinstance(p.default, bool) else p.default}"
+        f"{p.name.rstrip('_')}={int(p.default) if isinstance(p.default, bool) else p.default}"
         for p in known
         if isinstance(p.default, (bool, int, float, str))
     )
@@ -96,16 +96,22 @@ def kernels(args: argparse.Namespace) -> None:
 
 
 def workloads(args: argparse.Namespace) -> None:
-    """List the workloads, or the keys of one with their defaults."""
+    """List the workloads, or the keys of one with their defaults and its totals; with keys its totals."""
     from pysim.workloads.registry import WORKLOADS
 
-    name, colon, _ = (args.name or "").partition(":")
-    if colon and name in WORKLOADS:
-        raise ConfigError(f"workloads takes a name without keys, such as {name}")
-    names = _known_names("workload", args.name, WORKLOADS)
-    _print_table((name, _summary(WORKLOADS[name])) for name in names)
-    if args.name is not None:
-        print(f"{args.name}:{_default_keys(WORKLOADS[args.name])}")
+    from .job_totals import show_totals
+
+    name, keys, _ = (args.name or "").partition(":")
+    names = _known_names("workload", name or None, WORKLOADS)
+    if args.name is None and args.json:
+        raise ConfigError("workloads --json: takes a workload, name or name:key=value,...")
+    if not args.json and not keys:
+        _print_table((each, _summary(WORKLOADS[each])) for each in names)
+    if args.name is None:
+        return
+    if not args.json and not keys:
+        print(f"{name}:{_default_keys(WORKLOADS[name])}\n")
+    show_totals(args.name, args.gpu, as_json=args.json, table=_print_table)
 
 
 def schemes(args: argparse.Namespace) -> None:

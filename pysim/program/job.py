@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .footprint import Footprint
     from .host_copy import HostCopy
     from .tiles import Tiles
+    from .totals import Totals
     from .warp_program import Program
 
 Mode = Literal["read", "write", "update"]
@@ -274,6 +275,7 @@ class Job:
     ``events`` are (earlier kernel, later kernel) pairs of indices: the later one's stream waits for a CUDA
     event that the host recorded after the earlier one. ``steps``: how many equal steps (time steps, layers)
     the job has. ``arguments``: what it was built from, as key=value,key=value; the column of ``runs``.
+    ``totals``: parameters and floating-point operations of a network; None: nobody counted them.
 
     A job of ``pysim.workloads.make`` or of a trace is pickled as the call that made it, and is made again
     where it is unpickled. Any other is pickled by value; where a kernel of it has a lambda or a local
@@ -285,6 +287,7 @@ class Job:
     events: Sequence[tuple[int, int]] = ()
     steps: int = 1
     arguments: str = ""
+    totals: Totals | None = None
     made_by: MadeBy | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -304,7 +307,7 @@ class Job:
         made = self.origin
         if made is None:
             return object.__reduce_ex__(replace(self, made_by=None) if self.made_by else self, protocol)
-        labels = {"name": self.name, "steps": self.steps, "arguments": self.arguments}
+        labels = {each: getattr(self, each) for each in ("name", "steps", "arguments", "totals")}
         return remade, (made.make, made.args, labels)
 
     def __copy__(self) -> Job:

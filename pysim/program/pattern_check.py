@@ -67,13 +67,16 @@ def check_kernel_patterns(where: str, kernel: Kernel, *, every: bool = False) ->
     rows = tb_rows(kernel, tbs)
     for row in np.unique(rows).tolist():
         mine = np.flatnonzero(rows == row)
+        ends = np.array([box.ends(mine) for _, box in boxes], np.int64).reshape(-1, 2)
         for touch in _touches(kernel, row, every=every):
             each = max(1, MOST // touch.distances.size)
             for first in range(0, len(mine), each):
                 some = mine[first : first + each]
                 at = touch.base + (place[some] @ touch.by_tb)[:, None] + touch.distances[None, :]
                 inside = np.zeros(at.shape, bool)
-                for mode, box in boxes:
+                # of many boxes few hold these addresses
+                near = (ends[:, 0] <= at.max() + touch.pattern.width) & (ends[:, 1] > at.min())
+                for mode, box in (boxes[n] for n in np.flatnonzero(near).tolist()):
                     if mode in MODES_OF[touch.op.kind]:
                         inside |= box.hold(some, at) & box.hold(some, at + (touch.pattern.width - 1))
                 if not inside.all():
@@ -122,6 +125,14 @@ class _Boxes:
         row0, row1, col0, col1 = regions.T
         start = tensor.address + row0 * tensor.pitch + col0 * tensor.item
         return cls(start, row1 - row0, (col1 - col0) * tensor.item, tensor.pitch)
+
+    def ends(self, tbs: Ints) -> tuple[int, int]:
+        """Return between which addresses the rectangles of some TBs lie; two zeros where all are empty."""
+        some = tbs[(self.rows[tbs] > 0) & (self.length[tbs] > 0)]
+        if not len(some):
+            return 0, 0
+        last = self.start[some] + (self.rows[some] - 1) * self.pitch + self.length[some]
+        return int(self.start[some].min()), int(last.max())
 
     def hold(self, tbs: Ints, at: Ints) -> NDArray[np.bool_]:
         """Whether each address lies in the rectangle of its TB; ``at``: (TBs, addresses)."""

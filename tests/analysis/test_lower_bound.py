@@ -24,7 +24,7 @@ from pysim.workloads.applications.dynamic_networks import KINDS
 from pysim.workloads.applications.rigid_bodies import SYSTEMS, THREADS
 from pysim.workloads.kernels.copy import copy
 from pysim.workloads.networks.mlp_pair import mlp_pair, tiling
-from pysim.workloads.registry import WORKLOADS, make
+from pysim.workloads.registry import WORKLOADS, ZOO, make
 from tests.core.harness import config, execute, tiny
 from tests.core.workloads_small import ALL
 from tests.oracle.random_jobs import FREE, LAUNCHES
@@ -122,9 +122,9 @@ def test_irregular_graphs_and_micro_benchmarks(text):
 
 
 def test_no_workload_is_left_out():
-    """Of those that ``pysim workloads`` lists."""
+    """Of those that ``pysim workloads`` lists, but for published networks, which have tests of their own."""
     tested = {text.partition(":")[0] for text in (*NETWORKS, *GRAPHS, *MICRO)} | set(APPS)
-    assert tested == set(WORKLOADS)
+    assert tested == set(WORKLOADS) - set(ZOO)
 
 
 PIECES = {

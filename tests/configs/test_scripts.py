@@ -227,7 +227,7 @@ def test_pysim_lists_what_there_is() -> None:
     ("args", "message"),
     [
         (("device",), "no command device: did you mean devices?"),
-        (("workloads", "gru:hiden=3"), "workloads takes a name without keys, such as gru"),
+        (("workloads", "gru:hiden=3"), "workload gru has no key 'hiden': did you mean hidden?"),
         (("schemes", "strem"), "no scheme strem: did you mean stream?"),
         (("parameters", "gpu.l3"), "no parameter gpu.l3: did you mean gpu.l2?"),
         (("devices", "x.toml"), "x.toml: cannot be read"),

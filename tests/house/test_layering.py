@@ -52,6 +52,7 @@ COMMANDS = (
     "cli/completion",
     "cli/dependence_graph",
     "cli/job_check",
+    "cli/job_totals",
     "cli/library_choice",
     "cli/listings",
     "cli/results/report",

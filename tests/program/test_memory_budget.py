@@ -11,7 +11,7 @@ from pysim.errors import ConfigError, WorkloadError
 from pysim.program import memory_budget
 from pysim.program.regions import overlapping_pairs
 from pysim.workloads import make
-from pysim.workloads.registry import WORKLOADS
+from pysim.workloads.registry import WORKLOADS, ZOO
 
 
 @pytest.fixture
@@ -69,6 +69,7 @@ COUNTS = [
     ),
     *("hotspot:kernels", "lud:n", "nw:n", "pathfinder:kernels", "wavefront:graphs", "wavefront:side"),
     *("empty:kernels", "gemm:repeat", "mlp:layers", "gru:timesteps", "vanilla:layers", "rigid:steps"),
+    *("bert-base:layers", "gpt2:layers", "llama-7b:layers"),
     *("network:layers", "persistent_rnn:layers", "persistent_rnn:timesteps", "pointwise:inputs"),
 ]
 
@@ -91,7 +92,7 @@ def test_absurd_sizes_are_refused_at_once(key):
 
 def test_every_workload_is_tried():
     known = {key.partition(":")[0] for key in SIZES + COUNTS}
-    assert known >= set(WORKLOADS) - {"lstm", "transformer", "ffma", "tensor", "mixed"}
+    assert known >= set(WORKLOADS) - {"lstm", "transformer", "ffma", "tensor", "mixed"} - set(ZOO)
 
 
 def test_without_a_limit_it_is_a_share_of_what_is_free():

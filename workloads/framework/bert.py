@@ -64,12 +64,13 @@ class _Run:
 
     def linear(self, x: Value, out: int) -> Value:
         tape, into = self.tape, x.tensor.cols
-        weight, bias = tape.value("w", out, into, HALF), tape.value("b", 1, out, HALF)
+        weight, bias = tape.parameter("w", out, into, HALF), tape.parameter("b", 1, out, HALF)
         return op.linear(tape, x, weight, bias, DTYPE)
 
     def norm(self, x: Value) -> Value:
         tape, d = self.tape, self.bert.d
-        return op.layer_norm(tape, x, tape.value("scale", 1, d, HALF), tape.value("shift", 1, d, HALF))
+        scale, shift = tape.parameter("scale", 1, d, HALF), tape.parameter("shift", 1, d, HALF)
+        return op.layer_norm(tape, x, scale, shift)
 
     def small(self, count: int = 1) -> None:
         """Launch kernels of a few elements."""
@@ -82,7 +83,7 @@ class _Run:
         tokens = b.batch * b.seq
 
         def rows(name: str, many: int, taken: np.ndarray) -> Tensor:
-            table = memory.tensor(name, many, b.d, HALF)
+            table = tape.parameter(name, many, b.d, HALF).tensor
             return tape.run(memory_ops.embedding(memory, table, taken))
 
         self.small()
@@ -110,7 +111,7 @@ class _Run:
         """Return tanh of a layer of each sequence's first token, which is read where it is."""
         b, tape, wide = self.bert, self.tape, self.bert.seq * self.bert.d
         first = Tensor("first", b.batch, wide, HALF, x.tensor.address)
-        weight, bias = tape.value("w", b.d, b.d, HALF).tensor, tape.value("b", 1, b.d, HALF).tensor
+        weight, bias = tape.parameter("w", b.d, b.d, HALF).tensor, tape.parameter("b", 1, b.d, HALF).tensor
         sizes = b.d, b.batch, b.d
         y = op.mm(tape, DTYPE, sizes, "TN", (weight, first, bias), within=((0, 0), (wide, 0)))
         return tape.run(memory_ops.tanh(tape.memory, y))

@@ -11,26 +11,33 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.cat_copy import cat
-from pysim.workloads.library.memory.head_copies import Heads, head_copy
+from pysim.workloads.library.memory.head_copies import Heads, Way, head_copy
 
 from .operations import mm, one
+from .repeated import Made
 from .tape import Gradients, Tape, Value
 
 
 def split_heads(tape: Tape, qkv: Value, heads: Heads) -> tuple[Value, Value, Value]:
     """Return Q, K^T and V of each head, contiguous: Q and V [planes * seq, d], K^T [planes * d, seq].
 
-    Q and K^T are copied here, V by :func:`take_v`, as PyTorch copies what a batched product needs. Backward:
-    the three gradients are stacked, and copied into the columns of ``qkv``.
+    Q and K^T are copied here, V by :func:`take_v`, as PyTorch copies what a batched product needs. Where
+    :func:`keys_turned` says no, K is copied as it is, [planes * seq, d]. Backward: the three gradients are
+    stacked, and copied into the columns of ``qkv``.
     """
     h, item, width = heads, qkv.tensor.item, heads.heads * heads.d
-    planes = h.batch * h.heads
+    planes, turned = h.batch * h.heads, keys_turned(tape)
     q = tape.memory.tensor("q", planes * h.seq, h.d, item)
-    k = tape.memory.tensor("k_turned", planes * h.d, h.seq, item)
+    if turned:
+        k = tape.memory.tensor("k_turned", planes * h.d, h.seq, item)
+    else:
+        k = tape.memory.tensor("k", planes * h.seq, h.d, item)
     v = tape.memory.tensor("v", planes * h.seq, h.d, item)
-    tape.launch([head_copy("split", h, qkv.tensor, q), head_copy("split_turned", h, qkv.tensor, k, width)])
+    way: Way = "split_turned" if turned else "split"
+    tape.launch([head_copy("split", h, qkv.tensor, q), head_copy(way, h, qkv.tensor, k, width)])
 
     def backward(given: Gradients) -> Gradients:
         found = [gradient for gradient in given if gradient is not None]
@@ -38,6 +45,11 @@ def split_heads(tape: Tape, qkv: Value, heads: Heads) -> tuple[Value, Value, Val
 
     made = tape.record((q, k, v), (qkv,), backward)
     return made[0], made[1], made[2]
+
+
+def keys_turned(tape: Tape) -> bool:
+    """Whether K is turned as it is copied; before Hopper a product of the library takes it as it is."""
+    return tape.device in HOPPER
 
 
 def take_v(tape: Tape, qkv: Value, v: Value, heads: Heads) -> None:
@@ -93,6 +105,8 @@ def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropp
     ``dropped``: with dropout, before which a kernel of one thread reads the state of the random numbers.
     Backward: the three gradients are stacked, and copied into the columns of ``qkv``.
     """
+    if tape.device not in HOPPER:
+        raise WorkloadError(f"fused attention on {tape.device}: measured were kernels of {', '.join(HOPPER)}")
     h, memory, width = heads, tape.memory, heads.heads * heads.d
     problem = Attention(h.batch, h.heads, h.heads, h.seq, h.seq, h.d, causal)
 
@@ -108,14 +122,24 @@ def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropp
     operands = tuple(side_by_side(qkv.tensor, part * width) for part in range(3))
     o = rows("attended")
     places = Places(operands, (side_by_side(o),))
-    tape.launch(attention(problem, memory, backend="cudnn", dropout=dropped, places=places).kernels)
+
+    def make() -> Made:
+        return attention(problem, memory, backend="cudnn", dropout=dropped, places=places)
+
+    tape.call(("attention", problem, dropped), (qkv.tensor, o), make)
+    tape.work(h.seq, h.seq, 2 * h.d, h.batch * h.heads)  # Q K^T, and P V
 
     def backward(given: Gradients) -> Gradients:
         gradients = [rows(name) for name in ("grad_q", "grad_k", "grad_v")]
         given_and_made = *operands, side_by_side(o), side_by_side(one(given))
         back = Places(given_and_made, tuple(map(side_by_side, gradients)))
-        launched = attention(problem, memory, backend="cudnn", backward=True, dropout=dropped, places=back)
-        tape.launch(launched.kernels)
+
+        def make_back() -> Made:
+            return attention(problem, memory, backend="cudnn", backward=True, dropout=dropped, places=back)
+
+        touched = qkv.tensor, o, one(given), *gradients
+        tape.call(("attention backward", problem, dropped), touched, make_back)
+        tape.work(h.seq, h.seq, 4 * h.d, h.batch * h.heads)  # dQ, dK, dV and dP; Q K^T is computed again
         return (_unsplit(tape, gradients, qkv, heads),)
 
     return tape.record((o,), (qkv,), backward)[0]
@@ -125,7 +149,7 @@ def _unsplit(tape: Tape, gradients: list[Tensor], qkv: Value, h: Heads) -> Tenso
     """Stack the gradients of Q, K and V, and copy them into the columns of that of ``qkv``."""
     item = qkv.tensor.item
     stacked = tape.memory.tensor("stacked", 3 * h.batch * h.heads * h.seq, h.d, item)
-    tape.launch([cat(gradients, stacked)])
+    tape.call("cat", (*gradients, stacked), lambda: ([cat(gradients, stacked)], ()))
     made = tape.memory.tensor("grad_qkv", qkv.tensor.rows, qkv.tensor.cols, item)
     tape.launch([head_copy("merge", Heads(h.batch, h.seq, 3 * h.heads, h.d), made, stacked)])
     return made

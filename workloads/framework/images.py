@@ -46,12 +46,13 @@ def conv2d(
     problem = Convolution(
         images.count, images.channels, size, filters, made_size, taps, stride, "forward", "fp32", False
     )
-    weight = tape.memory.tensor("filters", filters, images.channels * taps, ITEM)
+    weight = tape.parameter("filters", filters, images.channels * taps, ITEM).tensor
     made = tape.memory.tensor("convolved", images.count * filters, out.pixels, ITEM)
     launched = convolution(kernels.main, kernels.others, problem, tape.memory)
     read, weights, result = _operands(launched)
     moved = {read: x.tensor, weights: weight, result: made}
     tape.launch(_rebound(launched, {old.address: new.address for old, new in moved.items()}))
+    tape.work(images.count * out.pixels, filters, images.channels * taps)
     return tape.record((made,), (x,), lambda _: (None,))[0], out
 
 

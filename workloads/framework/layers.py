@@ -1,11 +1,11 @@
-"""A Transformer layer as PyTorch runs it, with plain attention, forward and backward."""
+"""A Transformer layer as PyTorch runs it, with plain or fused attention, forward and backward."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Kernel, Memory
+from pysim.program.job import Kernel, Memory, Tensor
 from pysim.workloads.library.arguments import (
     MOST_LAYERS,
     check_elements,
@@ -14,12 +14,15 @@ from pysim.workloads.library.arguments import (
     check_sizes,
     check_type,
 )
+from pysim.workloads.library.attentions.attention_problem import Attention
 from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.memory.head_copies import Heads
 from pysim.workloads.library.memory.pointwise_parts import ITEM, item_of
 
 from . import heads as split
 from . import operations as op
+from .collectives import Links, all_reduced, shared
+from .decode import attend
 from .tape import Tape, Value
 
 
@@ -29,7 +32,9 @@ class Layer:
 
     ``batch`` sequences of ``seq`` tokens. ``pre``: LayerNorms come before attention and feed-forward, GELU
     is that with tanh (GPT); else behind the sums, and with erf (BERT). ``causal``: scores get a mask.
-    ``fused``: attention is one call of cuDNN. ``training``: with dropout and backward.
+    ``fused``: attention is one call of cuDNN. ``training``: with dropout and backward. ``shards``: GPUs that
+    share heads and ``ffn`` as Megatron-LM does (Shoeybi et al. 2019), of which this is one.
+    ``cached``: keys that attention has, the new token's among them; ``seq`` is that token (0: no cache).
     """
 
     d: int
@@ -42,11 +47,17 @@ class Layer:
     fused: bool = False
     training: bool = True
     dtype: str = "fp16"
+    shards: int = 1
+    cached: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what is no size, flag or type, and features that heads do not share evenly."""
         what = "Transformer layer"
         check_sizes(what, d=self.d, heads=self.heads, ffn=self.ffn, batch=self.batch, seq=self.seq)
+        check_sizes(what, shards=self.shards)
+        check_sizes(what, 0, cached=self.cached)
+        if self.cached and (self.seq != 1 or self.training):
+            raise WorkloadError(f"{what}: cached = {self.cached}: must be a forward pass of one token")
         check_flags(what, pre=self.pre, causal=self.causal, fused=self.fused, training=self.training)
         check_names(what, ITEM, dtype=self.dtype)
         check_elements(what, batch_x_seq_x_features=(self.batch, self.seq, max(3 * self.d, self.ffn)))
@@ -57,6 +68,16 @@ class Layer:
             raise WorkloadError(
                 f"Transformer layer: d = {self.d}: must be a multiple of heads = {self.heads}"
             )
+        if self.heads % self.shards or self.ffn % self.shards:
+            raise WorkloadError(
+                f"Transformer layer: shards = {self.shards}: must divide heads = {self.heads} and"
+                f" ffn = {self.ffn}"
+            )
+
+    @property
+    def own(self) -> Heads:
+        """The heads of a shard."""
+        return Heads(self.batch, self.seq, self.heads // self.shards, self.d // self.heads)
 
     @property
     def tokens(self) -> int:
@@ -65,31 +86,54 @@ class Layer:
 
 
 @dataclass(slots=True)
-class _Run:
+class LayerRun:
+    """A layer with weights of its own on a tape; ``links``: of its shards, if there are several."""
+
     layer: Layer
     tape: Tape
     weights: dict[str, tuple[Value, Value]]
+    links: Links | None = None
+
+    @classmethod
+    def on(cls, tape: Tape, layer: Layer, links: Links | None = None) -> LayerRun:
+        """Return a layer with new parameters."""
+        return cls(layer, tape, _weights(layer, tape, item_of(layer.dtype)), links)
 
     def linear(self, name: str, x: Value) -> Value:
+        """Return a linear layer; of several shards each has columns of the results."""
+        x = shared(self.tape, x, self.links)
         return op.linear(self.tape, x, *self.weights[name], self.layer.dtype)
 
+    def narrowing(self, name: str, x: Value) -> Value:
+        """Return a linear layer; of several shards each has parts of the sums, and the bias comes after."""
+        weight, bias = self.weights[name]
+        if self.links is None:
+            return op.linear(self.tape, x, weight, bias, self.layer.dtype)
+        y = op.linear(self.tape, x, weight, None, self.layer.dtype)
+        return op.add_bias(self.tape, all_reduced(self.tape, y, self.links), bias)
+
     def norm(self, name: str, x: Value) -> Value:
+        """Return a LayerNorm."""
         return op.layer_norm(self.tape, x, *self.weights[name])
 
     def attention(self, x: Value) -> Value:
-        layer, tape = self.layer, self.tape
-        heads = Heads(layer.batch, layer.seq, layer.heads, layer.d // layer.heads)
-        planes, seq, d = layer.batch * layer.heads, layer.seq, heads.d
+        """Return attention, with the layers before and after it."""
+        layer, tape, heads = self.layer, self.tape, self.layer.own
+        planes, seq, d = heads.batch * heads.heads, layer.seq, heads.d
         qkv = self.linear("qkv", x)
+        if layer.cached:
+            return self.narrowing("o", self.decoded(qkv))
         if layer.fused:
             y = split.fused_attention(tape, qkv, heads, causal=layer.causal, dropped=layer.training)
-            return op.dropout(tape, self.linear("o", y))
-        one = layer.batch == 1 and not layer.training
+            return op.dropout(tape, self.narrowing("o", y))
+        one = layer.batch == 1 and not layer.training and split.keys_turned(tape)
         if one:
             scores = split.scores_of_one(tape, qkv, heads, layer.dtype)
         else:
             q, k, v = split.split_heads(tape, qkv, heads)
-            scores = op.bmm(tape, q, k, (seq, seq, d), planes, layer.dtype)
+            scores = op.bmm(
+                tape, q, k, (seq, seq, d), planes, layer.dtype, turned=not split.keys_turned(tape)
+            )
         scores = op.scale(tape, scores)
         if layer.causal:
             mask = tape.value("mask", seq, seq, item_of(layer.dtype), wanted=False)
@@ -100,14 +144,25 @@ class _Run:
         else:
             split.take_v(tape, qkv, v, heads)
             y = op.bmm(tape, shares, v, (seq, d, seq), planes, layer.dtype)
-        return op.dropout(tape, self.linear("o", split.merge_heads(tape, y, heads)))
+        return op.dropout(tape, self.narrowing("o", split.merge_heads(tape, y, heads)))
+
+    def decoded(self, qkv: Value) -> Value:
+        """Return attention of one token over cached keys, [batch, heads * d]."""
+        layer, h = self.layer, self.layer.own
+        width = h.heads * h.d
+        new = (qkv.tensor, width), (qkv.tensor, 2 * width)
+        problem = Attention(h.batch, h.heads, h.heads, 1, layer.cached, h.d)
+        y = attend(self.tape, problem, qkv.tensor, new, layer.dtype)
+        return Value(Tensor("attended", h.batch, width, y.item, y.address))
 
     def feed_forward(self, x: Value) -> Value:
+        """Return the two layers with a GELU between."""
         tape = self.tape
         wide = op.gelu(tape, self.linear("f1", x), "tanh" if self.layer.pre else "none")
-        return op.dropout(tape, self.linear("f2", wide))
+        return op.dropout(tape, self.narrowing("f2", wide))
 
     def forward(self, x: Value) -> Value:
+        """Return the layer's result."""
         tape = self.tape
         if self.layer.pre:
             x = op.add(tape, x, self.attention(self.norm("n1", x)))
@@ -127,7 +182,7 @@ def transformer_layers(layer: Layer, count: int, memory: Memory) -> list[Kernel]
     check_sizes("Transformer layer", most=MOST_LAYERS, count=count)
     check_type("Transformer layer", Memory, memory=memory)
     tape, item = Tape(memory, layer.training), item_of(layer.dtype)
-    runs = [_Run(layer, tape, _weights(layer, tape, item)) for _ in range(count)]
+    runs = [LayerRun.on(tape, layer) for _ in range(count)]
     if layer.training:
         # seed and offset of the random numbers, set before each replay of a captured graph
         for _ in ("seed", "offset"):
@@ -142,12 +197,13 @@ def transformer_layers(layer: Layer, count: int, memory: Memory) -> list[Kernel]
 
 def _weights(layer: Layer, tape: Tape, item: int) -> dict[str, tuple[Value, Value]]:
     """Return weight and bias of each linear layer and LayerNorm, by name."""
-    sizes = {"qkv": (3 * layer.d, layer.d), "o": (layer.d, layer.d)}
-    sizes |= {"f1": (layer.ffn, layer.d), "f2": (layer.d, layer.ffn)}
+    width, ffn = layer.d // layer.shards, layer.ffn // layer.shards
+    sizes = {"qkv": (3 * width, layer.d), "o": (layer.d, width)}
+    sizes |= {"f1": (ffn, layer.d), "f2": (layer.d, ffn)}
     return {
-        name: (tape.value(f"w_{name}", out, into, item), tape.value(f"b_{name}", 1, out, item))
+        name: (tape.parameter(f"w_{name}", out, into, item), tape.parameter(f"b_{name}", 1, out, item))
         for name, (out, into) in sizes.items()
     } | {
-        name: (tape.value(f"w_{name}", 1, layer.d, item), tape.value(f"b_{name}", 1, layer.d, item))
+        name: (tape.parameter(f"w_{name}", 1, layer.d, item), tape.parameter(f"b_{name}", 1, layer.d, item))
         for name in ("n1", "n2")
     }

@@ -15,6 +15,7 @@ from pysim.program.job import Memory, Tensor
 from pysim.workloads.library.arguments import MOST_LAYERS, check_elements, check_sizes, check_type
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.cat_copy import Columns, cat_columns
 from pysim.workloads.library.memory.pointwise_costs import ADD, MUL
@@ -23,6 +24,7 @@ from pysim.workloads.library.memory.pointwise_parts import Work, flat
 from pysim.workloads.library.memory.strided import View, dense, strided
 
 from . import operations as op
+from .decode import attend
 from .math_attention import CHOOSE, FP16_EACH, FP32_EACH
 from .network import Counter, Network, shown_of
 from .tape import Tape, Value
@@ -35,7 +37,8 @@ BEFORE, AFTER_MASK = 23, 10  # kernels of a few elements before the mask of pair
 class Llama:
     """``layers`` of ``d`` features, ``heads`` on ``kv_heads`` of keys and values, and ``ffn`` features.
 
-    ``batch`` sequences of ``seq`` tokens.
+    ``batch`` sequences of ``seq`` tokens. ``cached``: keys that attention has, the new token's among them,
+    where ``seq`` is that token (0: no cache).
     """
 
     d: int
@@ -46,6 +49,7 @@ class Llama:
     batch: int
     seq: int
     vocabulary: int = 32000
+    cached: int = 0
 
     def __post_init__(self) -> None:
         """Refuse sizes that are not positive, and heads that do not share evenly."""
@@ -56,6 +60,9 @@ class Llama:
         check_elements("LLaMA", batch_x_seq_x_seq=(self.batch, self.seq, self.seq))
         check_elements("LLaMA", batch_x_seq_x_vocabulary=(self.batch, self.seq, self.vocabulary))
         check_elements("LLaMA", d_x_features=(self.d, max(self.d, self.ffn, self.vocabulary)))
+        check_sizes("LLaMA", 0, cached=self.cached)
+        if self.cached and self.seq != 1:
+            raise WorkloadError(f"LLaMA: cached = {self.cached}: seq = {self.seq}: must be 1")
         if self.d % self.heads:
             raise WorkloadError(f"LLaMA: d = {self.d}: must be a multiple of heads = {self.heads}")
         if self.heads % self.kv_heads:
@@ -82,7 +89,7 @@ class _Run:
     sines: Tensor
 
     def linear(self, x: Value, out: int) -> Value:
-        weight = self.tape.value("w", out, x.tensor.cols, ITEM)
+        weight = self.tape.parameter("w", out, x.tensor.cols, ITEM)
         return op.linear(self.tape, x, weight, None, DTYPE)
 
     def small(self, count: int) -> None:
@@ -101,7 +108,7 @@ class _Run:
         inputs = dense(wide, (d, rows)), View(flat(scale), (0, 1))
         tape.launch([strided("mul_rows", (d, rows), inputs, dense(scaled, (d, rows)), MUL, FP32_EACH)])
         narrow = tape.run(memory_ops.cast(memory, scaled, "fp32", DTYPE))
-        made, weight = memory.tensor("normed", rows, d, ITEM), memory.tensor("w_norm", 1, d, ITEM)
+        made, weight = memory.tensor("normed", rows, d, ITEM), tape.parameter("w_norm", 1, d, ITEM).tensor
         inputs = View(flat(weight), (1, 0)), dense(narrow, (d, rows))
         tape.launch([strided("mul_columns", (d, rows), inputs, dense(made, (d, rows)), MUL, FP16_EACH)])
         return Value(made)
@@ -134,7 +141,8 @@ class _Run:
             [strided("mul_sine", stacked_sizes, inputs, dense(stacked, stacked_sizes), MUL, FP16_EACH)]
         )
         made = new("rotated")
-        other = View(stacked, (1, m.seq * d, d, heads * m.seq * d))
+        # of one token heads are one below the other as well as side by side
+        other = View(flat(stacked) if m.seq == 1 else stacked, (1, m.seq * d, d, heads * m.seq * d))
         tape.launch(
             [strided("add", sizes, (dense(turned, sizes), other), dense(made, sizes), ADD, FP16_EACH)]
         )
@@ -153,6 +161,11 @@ class _Run:
         m, tape, memory = self.llama, self.tape, self.tape.memory
         q, k, v = (self.linear(x, heads * m.each) for heads in (m.heads, m.kv_heads, m.kv_heads))
         turned = self.rotated(q.tensor, m.heads)
+        if m.cached:
+            new = (self.rotated(k.tensor, m.kv_heads), 0), (v.tensor, 0)
+            one = Attention(m.batch, m.heads, m.kv_heads, 1, m.cached, m.each)
+            y = attend(tape, one, turned, new, DTYPE)
+            return self.linear(Value(Tensor("attended", m.batch, m.d, ITEM, y.address)), m.d)
         keys = self.repeated(self.rotated(k.tensor, m.kv_heads))
         values = self.repeated(v.tensor)
         low, zero = (tape.run(memory_ops.fill(memory, 1, 1, DTYPE)) for _ in range(2))
@@ -164,7 +177,12 @@ class _Run:
         side_by_side = Planes(turned, m.seq, m.heads, m.each), Planes(o, m.seq, m.heads, m.each)
         operands = side_by_side[0], problem.stacked(keys, keys=True), problem.stacked(values, keys=True)
         places = Places(operands, (side_by_side[1],))
-        tape.launch(attention(problem, memory, backend="cudnn", bias=bias, places=places).kernels)
+        tape.call(
+            ("attention", problem),
+            (turned, keys, values, bias, o),
+            lambda: attention(problem, memory, backend="cudnn", bias=bias, places=places),
+        )
+        tape.work(m.seq, m.seq, 2 * m.each, m.batch * m.heads)
         return self.linear(Value(o), m.d)
 
     def feed_forward(self, x: Value) -> Value:
@@ -190,16 +208,28 @@ class _Run:
 
 def llama_network(llama: Llama, memory: Memory, shown: int = 0) -> Network:
     """Return the kernels of a forward pass, of ``shown`` layers at most (0: all)."""
-    check_type("LLaMA", Llama, llama=llama)
     check_type("LLaMA", Memory, memory=memory)
+    return llama_on(Tape(memory, training=False), llama, shown)
+
+
+def llama_on(tape: Tape, llama: Llama, shown: int = 0) -> Network:
+    """Launch a forward pass on a tape, of ``shown`` layers at most (0: all); return its kernels.
+
+    Raises WorkloadError where gradients are wanted, and on a GPU that fused attention was not measured on.
+    """
+    check_type("LLaMA", Llama, llama=llama)
     check_sizes("LLaMA", 0, shown=shown)
-    m, tape = llama, Tape(memory, training=False)
+    if tape.training:
+        raise WorkloadError("LLaMA: training: norms and rotations have no gradients")
+    if tape.device not in HOPPER:
+        raise WorkloadError(f"LLaMA: fused attention on {tape.device}: measured were {', '.join(HOPPER)}")
+    m, memory = llama, tape.memory
     cosines, sines = (memory.tensor(name, m.seq, m.each, ITEM) for name in ("cosines", "sines"))
     run, counter = _Run(m, tape, cosines, sines), Counter(tape)
-    table = memory.tensor("words", m.vocabulary, m.d, ITEM)
+    table = tape.parameter("words", m.vocabulary, m.d, ITEM).tensor
     x = Value(tape.run(memory_ops.embedding(memory, table, drawn(m.tokens, m.vocabulary))))
     run.small(BEFORE)
-    mask = run.mask()
+    mask = x.tensor if m.cached else run.mask()  # one token sees all
     run.small(AFTER_MASK)
     counter.mark()
     many = shown_of(m.layers, shown)

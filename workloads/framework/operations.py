@@ -6,19 +6,32 @@ those that PyTorch 2.11 launched on an H200 in captured graphs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Tensor
+from pysim.program.job import Kernel, Tensor
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.hopper_gemm import NOT_WITHIN, Within
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import pointwise_gather as gathers
 from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
-from pysim.workloads.library.memory.embedding_backward import embedding_backward
+from pysim.workloads.library.memory.embedding_backward import MOST, SIDE, embedding_backward
+from pysim.workloads.library.memory.embedding_sorted import embedding_backward_sorted
+from pysim.workloads.library.memory.row_passes import few_columns_sum
 
+from .repeated import Made
 from .tape import Gradients, Tape, Value
+
+if TYPE_CHECKING:
+    from pysim.workloads.library.gemms.hopper_epilogue import Epilogue
+
+FEW = 32  # columns up to which one warp adds them up
 
 
 def mm(
@@ -32,23 +45,41 @@ def mm(
 ) -> Tensor:
     """Launch a product in BLAS terms: ``sizes`` m, n, k; A and B, with a bias if there is a third.
 
-    ``within``: as :func:`~pysim.workloads.library.gemms.launches.gemm` takes it.
+    ``within``: as :func:`~pysim.workloads.library.gemms.launches.gemm` takes it. Where no template
+    adds a bias, as before Hopper, the product alone stands in.
     """
     m, n, k = sizes
-    kernels, made = gemm(
-        m,
-        n,
-        k,
-        memory=tape.memory,
-        trans_a=trans[0],
-        trans_b=trans[1],
-        dtype=dtype,
-        batch=batch,
-        epilogue="bias" if len(operands) > 2 else "none",
-        operands=operands,
-        within=within,
-    )
-    tape.launch(kernels)
+
+    def launched(given: Sequence[Tensor], epilogue: Epilogue) -> tuple[tuple[Kernel, ...], Tensor]:
+        return gemm(
+            m,
+            n,
+            k,
+            memory=tape.memory,
+            trans_a=trans[0],
+            trans_b=trans[1],
+            dtype=dtype,
+            batch=batch,
+            epilogue=epilogue,
+            operands=given,
+            within=within,
+            device=tape.device,
+        )
+
+    def make() -> Made:
+        if len(operands) > 2 and tape.device in HOPPER:
+            try:
+                kernels, made = launched(operands, "bias")
+                return kernels, (made,)
+            except WorkloadError:  # kernels for few columns have no template with a bias
+                pass
+        kernels, made = launched(operands[:2], "none")
+        if len(operands) > 2:
+            kernels = tuple(replace(k, library=f"{k.library}, stands in: without a bias") for k in kernels)
+        return kernels, (made,)
+
+    (made,) = tape.call(("gemm", dtype, sizes, trans, batch, within), operands, make)
+    tape.work(m, n, k, batch)
     return made
 
 
@@ -72,25 +103,52 @@ def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) 
         if x.wanted:
             of_x = mm(tape, dtype, (into, tokens, out), "NN", (weight.tensor, gradient))
         of_weight = mm(tape, dtype, (into, out, tokens), "NT", (x.tensor, gradient))
-        sums = [tape.run(memory_ops.sum_columns(tape.memory, gradient, cold=True)) for _ in biases]
+        sums = [column_sums(tape, gradient) for _ in biases]
         return of_x, of_weight, *sums
 
     return tape.record((made,), (x, weight, *biases), backward)[0]
 
 
-def bmm(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], batch: int, dtype: str) -> Value:
+def column_sums(tape: Tape, gradient: Tensor) -> Tensor:
+    """Return the sum of each column, the gradient of a bias."""
+    if gradient.cols >= FEW:
+
+        def make() -> Made:
+            launched = memory_ops.sum_columns(tape.memory, gradient, cold=True)
+            return launched.kernels, launched.outputs
+
+        return tape.call("sum_columns", (gradient,), make)[0]
+    sums = tape.memory.tensor("sums", 1, gradient.cols, gradient.item)
+    tape.launch([few_columns_sum(gradient, sums)])
+    return sums
+
+
+def bmm(
+    tape: Tape,
+    a: Value,
+    b: Value,
+    sizes: tuple[int, int, int],
+    batch: int,
+    dtype: str,
+    *,
+    turned: bool = False,
+) -> Value:
     """Return ``batch`` products A B; ``sizes``: rows of A, columns of B, and what is between.
 
-    ``a``: [batch * rows, inner]; ``b``: [batch * inner, cols].
+    ``a``: [batch * rows, inner]; ``b``: [batch * inner, cols], ``turned``: [batch * cols, inner].
     Backward: the gradient of B, then that of A.
     """
     rows, cols, inner = sizes
-    made = mm(tape, dtype, (cols, rows, inner), "NN", (b.tensor, a.tensor), batch)
+    made = mm(tape, dtype, (cols, rows, inner), "TN" if turned else "NN", (b.tensor, a.tensor), batch)
 
     def backward(given: Gradients) -> Gradients:
         gradient = one(given)
-        of_b = mm(tape, dtype, (cols, inner, rows), "NT", (gradient, a.tensor), batch)
-        of_a = mm(tape, dtype, (inner, rows, cols), "TN", (b.tensor, gradient), batch)
+        if turned:
+            of_b = mm(tape, dtype, (inner, cols, rows), "NT", (a.tensor, gradient), batch)
+            of_a = mm(tape, dtype, (inner, rows, cols), "NN", (b.tensor, gradient), batch)
+        else:
+            of_b = mm(tape, dtype, (cols, inner, rows), "NT", (gradient, a.tensor), batch)
+            of_a = mm(tape, dtype, (inner, rows, cols), "TN", (b.tensor, gradient), batch)
         return of_a, of_b
 
     return tape.record((made,), (a, b), backward)[0]
@@ -105,7 +163,10 @@ def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str) ->
     def backward(given: Gradients) -> Gradients:
         rows, cols = table.tensor.rows, table.tensor.cols
         made = tape.run(memory_ops.fill(tape.memory, rows, cols, dtype))
-        tape.launch([embedding_backward(one(given), index, made, taken)])
+        if len(taken) > MOST or len(taken) % SIDE:
+            tape.launch(embedding_backward_sorted(one(given), made, taken, tape.memory))
+        else:
+            tape.launch([embedding_backward(one(given), index, made, taken)])
         return (made,)
 
     return tape.record(launched.outputs, (table,), backward)[0]
@@ -122,6 +183,17 @@ def add_mask(tape: Tape, a: Value, mask: Value) -> Value:
     made = tape.memory.tensor("masked", a.tensor.rows, a.tensor.cols, a.tensor.item)
     tape.launch([add_repeated(a.tensor, mask.tensor, made)])
     return tape.record((made,), (a, mask), lambda given: (given[0], None))[0]
+
+
+def add_bias(tape: Tape, a: Value, bias: Value) -> Value:
+    """Return each row of ``a`` plus ``bias``, [1, columns], whose gradient is the sum of the rows."""
+    made = tape.memory.tensor("biased", a.tensor.rows, a.tensor.cols, a.tensor.item)
+    tape.launch([add_repeated(a.tensor, bias.tensor, made)])
+
+    def backward(given: Gradients) -> Gradients:
+        return given[0], column_sums(tape, one(given))
+
+    return tape.record((made,), (a, bias), backward)[0]
 
 
 def scale(tape: Tape, a: Value) -> Value:
@@ -144,13 +216,29 @@ def gelu(tape: Tape, a: Value, approximate: str) -> Value:
     return tape.record((made,), (a,), backward)[0]
 
 
+def tanh(tape: Tape, a: Value) -> Value:
+    """Return tanh of ``a``; backward: a product of the gradient and the result stands in."""
+    made = tape.run(memory_ops.tanh(tape.memory, a.tensor))
+
+    def backward(given: Gradients) -> Gradients:
+        launched = memory_ops.mul(tape.memory, one(given), made)
+        (kernel,) = launched.kernels
+        tape.launch([replace(kernel, name="tanh_backward", library="stands in: a product")])
+        return launched.outputs
+
+    return tape.record((made,), (a,), backward)[0]
+
+
 def dropout(tape: Tape, a: Value) -> Value:
     """Return ``a`` with some elements dropped; in evaluation ``a`` itself."""
     if not tape.training:
         return a
-    launched = memory_ops.dropout(tape.memory, a.tensor)
-    tape.launch(launched.kernels)
-    made, mask = launched.outputs
+
+    def make() -> Made:
+        launched = memory_ops.dropout(tape.memory, a.tensor)
+        return launched.kernels, launched.outputs
+
+    made, mask = tape.call("dropout", (a.tensor,), make)
 
     def backward(given: Gradients) -> Gradients:
         back = tape.memory.tensor("grad_dropout", made.rows, made.cols, made.item)
@@ -162,16 +250,23 @@ def dropout(tape: Tape, a: Value) -> Value:
 
 def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
     """Return the LayerNorm of each row."""
-    launched = memory_ops.layer_norm(tape.memory, a.tensor, weight.tensor, bias.tensor)
-    tape.launch(launched.kernels)
-    made, mean, deviation = launched.outputs
+    operands = a.tensor, weight.tensor, bias.tensor
+
+    def make() -> Made:
+        launched = memory_ops.layer_norm(tape.memory, *operands)
+        return launched.kernels, launched.outputs
+
+    made, mean, deviation = tape.call("layer_norm", operands, make)
 
     def backward(given: Gradients) -> Gradients:
-        back = memory_ops.layer_norm_backward(
-            tape.memory, one(given), a.tensor, weight.tensor, (mean, deviation)
-        )
-        tape.launch(back.kernels)
-        return back.outputs
+        gradient = one(given)
+
+        def back() -> Made:
+            stats = mean, deviation
+            launched = memory_ops.layer_norm_backward(tape.memory, gradient, *operands[:2], stats)
+            return launched.kernels, launched.outputs
+
+        return tape.call("layer_norm_backward", (gradient, *operands[:2], mean, deviation), back)
 
     return tape.record((made,), (a, weight, bias), backward)[0]
 

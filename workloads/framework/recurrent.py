@@ -68,7 +68,8 @@ def recurrent_network(stack: Stack, memory: Memory, shown: int = 0) -> Network:
     pieces = [_whole(layers)] if not shown else _shown(layers, stack, shown_of(stack.steps, shown))
     if stack.out:
         tape, x = Tape(memory, training=False), layers[-1].y
-        weight, bias = tape.value("w", stack.out, x.cols, x.item), tape.value("b", 1, stack.out, x.item)
+        weight = tape.parameter("w", stack.out, x.cols, x.item)
+        bias = tape.parameter("b", 1, stack.out, x.item)
         op.linear(tape, Value(x), weight, bias, stack.dtype)
         pieces.append(Piece(tape.kernels, [1] * len(tape.kernels)))
     return Network(pieces)

@@ -89,6 +89,6 @@ def resnet_network(resnet: ResNet, memory: Memory, kernels: Sequence[im.Kernels]
         raise WorkloadError(f"ResNet: {len(run.kernels)} kernels without a convolution")
     if resnet.classes:
         means = im.average(tape, y, images)
-        weight = tape.value("w", resnet.classes, images.channels, ITEM)
-        op.linear(tape, means, weight, tape.value("b", 1, resnet.classes, ITEM), "fp32")
+        weight = tape.parameter("w", resnet.classes, images.channels, ITEM)
+        op.linear(tape, means, weight, tape.parameter("b", 1, resnet.classes, ITEM), "fp32")
     return counter.network()

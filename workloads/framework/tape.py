@@ -9,14 +9,19 @@ engine (torch/csrc/autograd/engine.cpp, input_buffer.cpp, 2.11).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
+from pysim.program.totals import Totals
+from pysim.workloads.library.choices.chooser import HOPPER, MEASURED
 from pysim.workloads.library.memory import memory_bound
 
+from .repeated import Made, Repeated
+
 Gradients = Sequence["Tensor | None"]
+OTHER = "stands in: a kernel of PyTorch as measured on an H200"  # on another GPU
 
 
 @dataclass(eq=False, slots=True)
@@ -48,17 +53,58 @@ class Operation:
 class Tape:
     """Kernels in the order of their launches, and what was recorded for the way back.
 
-    ``training``: whether operations are recorded.
+    ``training``: whether operations are recorded. ``device``: whose kernels libraries launch, one of
+    ``workloads.library.choices.chooser.DEVICES``. ``weights``: the parameters in the order in which they were
+    made. ``flops``: floating-point operations of GEMMs, convolutions, attention and recurrent cells, as
+    :meth:`work` counts them.
     """
 
     memory: Memory
     training: bool = True
     kernels: list[Kernel] = field(default_factory=list)
     recorded: int = 0
+    device: str = MEASURED
+    weights: list[Value] = field(default_factory=list)
+    flops: int = 0
+    _repeated: Repeated = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without calls."""
+        self._repeated = Repeated(self.memory)
+
+    @property
+    def parameters(self) -> int:
+        """Elements of all parameters."""
+        return sum(weight.tensor.rows * weight.tensor.cols for weight in self.weights)
+
+    @property
+    def totals(self) -> Totals:
+        """What the network has and computes, for its job."""
+        return Totals(self.parameters, self.flops)
+
+    def work(self, m: int, n: int, k: int, batch: int = 1) -> None:
+        """Count ``batch`` products of m x k by k x n: 2 m n k each, a multiplication and an addition.
+
+        What an algorithm computes again or pads is not counted; a masked score is.
+        """
+        self.flops += 2 * m * n * k * batch
 
     def launch(self, kernels: Iterable[Kernel]) -> None:
-        """Add kernels behind those that are there."""
-        self.kernels += kernels
+        """Add kernels behind those that are there.
+
+        Where the device is not of Hopper, those without a library's name are marked: they stand in.
+        """
+        known = self.device in HOPPER
+        self.kernels += kernels if known else [k if k.library else replace(k, library=OTHER) for k in kernels]
+
+    def call(self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Made]) -> tuple[Tensor, ...]:
+        """Launch what ``make`` returns, or what it returned for operands that are alike; return its results.
+
+        ``key``: all that the kernels depend on beside the operands' shapes.
+        """
+        kernels, outputs = self._repeated.call(key, operands, make)
+        self.launch(kernels)
+        return outputs
 
     def run(self, launched: memory_bound.Launched) -> Tensor:
         """Add an operation's kernels; return its first result."""
@@ -66,8 +112,14 @@ class Tape:
         return launched.outputs[0]
 
     def value(self, name: str, rows: int, cols: int, item: int, *, wanted: bool = True) -> Value:
-        """Return a new input or parameter; ``item``: bytes of an element."""
+        """Return a new input; ``item``: bytes of an element."""
         return Value(self.memory.tensor(name, rows, cols, item), wanted=wanted)
+
+    def parameter(self, name: str, rows: int, cols: int, item: int) -> Value:
+        """Return a new parameter, which optimisers step; ``item``: bytes of an element."""
+        made = self.value(name, rows, cols, item)
+        self.weights.append(made)
+        return made
 
     def record(
         self, results: Sequence[Tensor], inputs: Sequence[Value], backward: Callable[[Gradients], Gradients]

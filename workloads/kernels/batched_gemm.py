@@ -41,10 +41,13 @@ def batched_gemm(
     tiling: Tiling | Multistage,
     batch: int,
     *,
+    a_t: bool = False,
     b_t: bool = False,
     stream: int = 0,
 ) -> Kernel:
-    """Make C_i = A_i B_i for ``batch`` GEMMs of ``size`` (M, N, K), B_i being [N, K] with ``b_t``.
+    """Make C_i = A_i B_i for ``batch`` GEMMs of ``size`` (M, N, K).
+
+    A_i is [K, M] with ``a_t``, B_i is [N, K] with ``b_t``.
 
     The matrices of a tensor are stacked or side by side (a strided batch of cuBLAS either way), as its shape
     says. The grid's z is the index of the GEMM.
@@ -53,9 +56,9 @@ def batched_gemm(
     item = a.item
     if b.item != item or tiling.split_k > 1:
         raise WorkloadError(f"gemm {name}: operands must be of one type, and K is not split")
-    shapes = (m, k), (n, k) if b_t else (k, n), (m, n)
+    shapes = (k, m) if a_t else (m, k), (n, k) if b_t else (k, n), (m, n)
     beside = tuple(_beside(name, t, *shape, batch) for t, shape in zip((a, b, c), shapes, strict=True))
-    layout = (False, b_t, False, batch, (beside[0], beside[1], beside[2]))
+    layout = (a_t, b_t, False, batch, (beside[0], beside[1], beside[2]))
     if isinstance(tiling, Multistage):
         multi = cutlass.Case(tiling, m, n, k, item, c.item, *layout)
         cutlass.check(name, multi, (a, b, c))
@@ -76,7 +79,11 @@ def batched_gemm(
     down = side(tiling.tm, m, lambda tbs: tbs // gx % gy)
     over = side(tiling.tn, n, lambda tbs: tbs % gx)
     deep = side(k, k, lambda tbs: np.zeros_like(tbs))
-    sides = (down, deep), (over, deep) if b_t else (deep, over), (down, over)
+    sides = (
+        (deep, down) if a_t else (down, deep),
+        (over, deep) if b_t else (deep, over),
+        (down, over),
+    )
 
     def access(operand: int, tensor: Tensor, mode: Mode) -> Access:
         (rows, cols), shape, across = sides[operand], shapes[operand], beside[operand]

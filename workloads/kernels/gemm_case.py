@@ -90,27 +90,32 @@ class Case:
     def _many(self) -> tuple[Tile, Tile, Tile]:
         """Tiles of a batch, where z is the GEMM."""
         t, made = self.tiling, []
-        shapes = ((self.m, self.k), (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n))
         for (rows, cols), item, beside in zip(
-            shapes, (self.item, self.item, self.c_item), self.beside, strict=True
+            self.shapes(), (self.item, self.item, self.c_item), self.beside, strict=True
         ):
             pitch = cols * item * (self.batch if beside else 1)
             made.append((pitch, item, cols * item if beside else rows * pitch))
         (ap, ai, az), (bp, bi, bz), (cp, ci, cz) = made
-        a = Tile(0, ap, ai, t.tm, t.tk, by=t.tm * ap, bz=az, step=t.tk * ai)
+        if self.a_t:
+            a = Tile(0, ap, ai, t.tk, t.tm, by=t.tm * ai, bz=az, step=t.tk * ap)
+        else:
+            a = Tile(0, ap, ai, t.tm, t.tk, by=t.tm * ap, bz=az, step=t.tk * ai)
         if self.b_t:
             b = Tile(1, bp, bi, t.tn, t.tk, bx=t.tn * bp, bz=bz, step=t.tk * bi)
         else:
             b = Tile(1, bp, bi, t.tk, t.tn, bx=t.tn * bi, bz=bz, step=t.tk * bp)
         return a, b, Tile(2, cp, ci, t.tm, t.tn, bx=t.tn * ci, by=t.tm * cp, bz=cz)
 
+    def shapes(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """Return rows and columns of A, B and C as they are stored, of one GEMM of a batch."""
+        a = (self.k, self.m) if self.a_t else (self.m, self.k)
+        return a, (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n)
+
     def place(self, operand: int, row: Affine, col: Affine) -> tuple[Affine, Affine]:
         """Return where a part of an operand begins, with the offset of the GEMM in a batch."""
         if self.batch == 1:
             return row, col
-        rows, cols = ((self.m, self.k), (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n))[
-            operand
-        ]
+        rows, cols = self.shapes()[operand]
         if self.beside[operand]:
             return row, replace(col, bz=cols)
         return replace(row, bz=rows), col
@@ -122,8 +127,8 @@ class Case:
         down, across = Affine(by=t.tm), Affine(bx=t.tn)
         if self.batch > 1:
             deep = replace(deep, bz=0)
-            row, col = self.place(0, down, deep)
-            a = TensorTile(0, row, rows, col, k)
+            row, col = self.place(0, *((deep, down) if self.a_t else (down, deep)))
+            a = TensorTile(0, row, k, col, rows) if self.a_t else TensorTile(0, row, rows, col, k)
             row, col = self.place(1, *((across, deep) if self.b_t else (deep, across)))
             return a, TensorTile(1, row, cols, col, k) if self.b_t else TensorTile(1, row, k, col, cols)
         apart = self.k if self.times > 1 else 0

@@ -39,6 +39,7 @@ class MachineHints:
     warps: int = 64
     tbs: int = 32
     launch_us: float = 2.0
+    sm_mhz: float = 1530.0  # as configured, by which delays are counted
     intervals: tuple[float, float, float] = (2.0, 2.0, 2.0)
 
     @classmethod
@@ -59,6 +60,7 @@ class MachineHints:
             warps=config.integer("gpu.sm.warps"),
             tbs=config.integer("gpu.sm.tbs"),
             intervals=(ffma, hfma2, tensor),
+            sm_mhz=config.number("gpu.clock"),
         )
         if made.compute_capability == VOLTA:
             return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pysim.cli.options import Option
 from pysim.cli.tree import Command, Operand
 
-from .common import MACHINE
+from .common import JSON, MACHINE
 
 _GROUP = "look things up"
 _MARKDOWN = Option("markdown", "", None, False, "print a Markdown table")
@@ -51,11 +51,19 @@ LOOKUPS = (
     ),
     _listing(
         "workloads",
-        "List the workloads. With a name: its keys and defaults.",
+        "List the workloads. With a name: its keys, defaults and totals: kernels, TBs, floating-point"
+        " operations, bytes, parameters. With keys: the totals.",
         (
             ("all workloads", "pysim workloads"),
-            ("the keys of a GRU with their defaults", "pysim workloads gru"),
+            ("the keys of a GRU with their defaults, and its totals", "pysim workloads gru"),
+            (
+                "the totals of a training step on a V100",
+                "pysim workloads gpt2:pass=training,batch=4 --gpu v100",
+            ),
         ),
+        MACHINE,
+        JSON,
+        operand=("NAME[:KEY=VALUE,...]", "show this one alone"),
     ),
     _listing(
         "schemes",

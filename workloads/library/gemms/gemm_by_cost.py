@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pysim.errors import WorkloadError
 from pysim.workloads.kernels.batched_gemm import batched_gemm
 from pysim.workloads.kernels.copy import fill
 from pysim.workloads.kernels.gemm import adds_to_c, gemm
@@ -25,7 +24,7 @@ def gemm_by_cost(
     """Return the kernels of a GEMM and its C, [batch *] n x m.
 
     ``operands``: as ``launches.gemm`` takes them, without a bias. Where parts of a split K are added in any
-    order, C is filled first. Raises WorkloadError for a batch whose B is transposed.
+    order, C is filled first.
     """
     m, n, k, item, batch = problem.m, problem.n, problem.k, problem.item, problem.batch
     a_rows, b_rows = (
@@ -38,7 +37,6 @@ def gemm_by_cost(
     if batch == 1:
         made = gemm("gemm", b, a, c, tiling, a_t=problem.trans_b == "T", b_t=problem.trans_a == "T")
         return ((fill("gemm_zero", c), made) if adds_to_c(tiling) else (made,)), c
-    if problem.trans_b == "T":
-        raise WorkloadError(f"library GEMM: {batch} products with a transposed B: no template on {device}")
-    turned = problem.trans_a == "T"
-    return (batched_gemm("gemm", b, a, c, (n, m, k), tiling, batch, b_t=turned),), c
+    turned = problem.trans_b == "T", problem.trans_a == "T"
+    made = batched_gemm("gemm", b, a, c, (n, m, k), tiling, batch, a_t=turned[0], b_t=turned[1])
+    return (made,), c

@@ -91,3 +91,7 @@ REDUCE_COLD = {
     )
     for by_rows, (first, share) in COLD.items()
 }
+# Of LAMB (apex), by reason: a sum of squares; moments, bias corrections and an update; a scaled step
+NORM = AdamCost(Work(ints=40, wait=200), Work(fp32=1, ints=1))
+LAMB_1 = AdamCost(Work(fp32=20, sfu=4, ints=60, wait=400), Work(fp32=12, sfu=3, ints=4))
+LAMB_2 = AdamCost(Work(fp32=10, sfu=3, ints=60, wait=400), Work(fp32=2, ints=2))

@@ -8,6 +8,7 @@ ATen/native/cuda (IndexKernelUtils, Indexing) of PyTorch 2.11. The sum of gradie
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.arguments import check_sizes
 from pysim.workloads.library.hopper import SMS
 
-from .pointwise_parts import Work, line, rows, spans, whole
+from .pointwise_parts import Work, line, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,8 +52,8 @@ def drawn(indices: int, table_rows: int, seed: int = 1) -> NDArray[np.int64]:
 def gather(table: Tensor, index: Tensor, target: Tensor, taken: NDArray[np.int64]) -> Kernel:
     """Return the kernel that copies row ``taken[i]`` of ``table`` to row i of ``target``.
 
-    ``index``: the tensor that holds the numbers, of 8 B. Raises WorkloadError for rows that are no whole
-    vectors of 16 B, and wider than one TB takes at once.
+    ``index``: the tensor that holds the numbers, of 8 B. Rows wider than 4 KiB take a TB for each 4 KiB, the
+    y of the grid. Raises WorkloadError for rows that are no whole vectors of 16 B.
     """
     indices, cols, item = target.rows, target.cols, target.item
     grid, threads = gather_shape(indices, cols, item)
@@ -62,36 +63,50 @@ def gather(table: Tensor, index: Tensor, target: Tensor, taken: NDArray[np.int64
         raise WorkloadError(f"gather: index {int(taken.max())}: the table has {table.rows} rows")
     if indices <= FEW:
         return _few(table, index, target, taken)
-    if cols * item % 16 or cols * item > MOST_THREADS * 16:
-        raise WorkloadError(f"gather: rows of {cols * item} B: multiples of 16 up to {MOST_THREADS * 16}")
-    active = cols * item // 16
-    row = cols * item
+    if cols * item % 16:
+        raise WorkloadError(f"gather: rows of {cols * item} B: must be multiples of 16")
+    row, wide = cols * item, threads * 16
+    parts = -(-row // wide)
     # the row of the table is data: a list of TBs' programs would be as long as the grid, so that equal rows
     # of code differ only in the base of one load
-    lists: dict[int, tuple[Op, ...]] = {}
-    for number in np.unique(taken).tolist():
-        code = Code()
-        code.compute(int=8, control=1)
-        code.load(0, *line(1, 8, threads, bx=INDEX, active=1), level=2)
-        code.wait(0)
-        BEGIN.emit(code)
-        code.load(0, *line(0, 16, threads, base=number * row, active=active), level=2)
-        code.wait(0)
-        code.store(1, *line(2, 16, threads, bx=row, active=active), level=2)
-        code.exit()
-        lists[number] = tuple(code.ops)
-    place = {number: at for at, number in enumerate(lists)}
-    tb_rows = np.array([place[number] for number in taken.tolist()], np.uint32)
+    lists: dict[tuple[int, bool], tuple[Op, ...]] = {}
+    for last in (False, True) if parts > 1 else (True,):
+        active = (row - (parts - 1) * wide if last else wide) // 16
+        of_index = line(1, 8, threads, bx=INDEX, active=1)
+        of_table = line(0, 16, threads, by=wide, active=active)
+        of_target = line(2, 16, threads, bx=row, by=wide, active=active)
+        for number in np.unique(taken).tolist():
+            code = Code()
+            code.compute(int=8, control=1)
+            code.load(0, *of_index, level=2)
+            code.wait(0)
+            BEGIN.emit(code)
+            code.load(0, *(replace(each, base=each.base + number * row) for each in of_table), level=2)
+            code.wait(0)
+            code.store(1, *of_target, level=2)
+            code.exit()
+            lists[number, last] = tuple(code.ops)
+    place = {key: at for at, key in enumerate(lists)}
+    tb_rows = np.array(
+        [place[number, part == parts - 1] for part in range(parts) for number in taken.tolist()], np.uint32
+    )
     code_rows = [(ops,) * (threads // WARP) for ops in lists.values()]
     program = warp_specialized("gather", code_rows, tb_rows, registers=32, smem=0, args=3)
 
-    def source(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
-        first = taken[np.asarray(tbs, np.int64)]
-        zero = np.zeros_like(first)
-        return np.stack([first, first + 1, zero, zero + cols], axis=1)
+    def part_of(tbs: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
+        first = np.asarray(tbs, np.int64) // indices * (wide // item)
+        return np.stack([at, at + 1, first, np.minimum(first + wide // item, cols)], axis=1)
 
-    accesses = (Access(table, "read", source), spans(index, "read", 1), rows(target, "write"))
-    return Kernel("gather", program, (grid, 1, 1), (table, index, target), accesses)
+    def number_of(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        at = np.asarray(tbs, np.int64) % indices
+        return np.stack([np.zeros_like(at), np.ones_like(at), at, at + 1], axis=1)
+
+    accesses = (
+        Access(table, "read", lambda tbs: part_of(tbs, taken[np.asarray(tbs, np.int64) % indices])),
+        Access(index, "read", number_of),
+        Access(target, "write", lambda tbs: part_of(tbs, np.asarray(tbs, np.int64) % indices)),
+    )
+    return Kernel("gather", program, (grid, parts, 1), (table, index, target), accesses)
 
 
 def _few(table: Tensor, index: Tensor, target: Tensor, taken: NDArray[np.int64]) -> Kernel:

@@ -1,0 +1,119 @@
+"""Attention of one new token a sequence over cached keys and values, as in generation.
+
+The cache has room for all keys; keys and values of the new tokens are copied into it first. On Hopper
+FlashAttention-2 then reads it, split over keys; before Hopper, and in fp32, products of each head stand in
+for it. Queries that are columns of a wider tensor are read as if they were dense.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.warp_program import Code, Pattern, Program
+from pysim.workloads.kernels.tiles import WARP
+from pysim.workloads.library.attentions.attention import attention
+from pysim.workloads.library.attentions.attention_problem import ITEM, Attention
+from pysim.workloads.library.choices.chooser import HOPPER
+from pysim.workloads.library.memory import memory_bound as memory_ops
+
+from .caching import moved
+from .operations import mm
+from .repeated import Made, Relocated
+from .tape import Tape
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+REGISTERS = 16
+
+
+def attend(
+    tape: Tape, problem: Attention, q: Tensor, new: tuple[tuple[Tensor, int], ...], dtype: str
+) -> Tensor:
+    """Return softmax(q K^T) V, [batch * heads, d]: ``new`` has keys and values of the new tokens.
+
+    Of each: a tensor with a row a sequence, and the column at which its heads begin. ``problem``: of one
+    query; ``q``: as many elements as its queries have, at the beginning of a tensor. Raises WorkloadError for
+    more queries.
+    """
+    p = problem
+    if p.q != 1 or p.causal:
+        raise WorkloadError(f"attention over a cache: {p.q} queries: must be one, which sees all keys")
+    item, many = q.item, p.batch * p.kv_heads
+    caches = [tape.memory.tensor(name, many * p.k, p.d, item) for name in ("keys", "values")]
+    for (source, first), cache in zip(new, caches, strict=True):
+        tape.launch([_append(source, first, cache, p)])
+    queries = Tensor(q.name, p.planes, p.d, item, q.address)
+    tape.work(1, p.k, 2 * p.d, p.planes)
+    if tape.device in HOPPER and item == ITEM:
+        return tape.call(("decode", p), (queries, *caches), partial(_flash, tape, p, queries, caches))[0]
+    if p.heads != p.kv_heads:
+        raise WorkloadError(f"attention over a cache on {tape.device}: heads share keys: no template")
+    tape.flops -= 4 * p.k * p.d * p.planes  # which the products count
+    scores = mm(tape, dtype, (p.k, 1, p.d), "TN", (caches[0], queries), p.planes)
+    shares = tape.run(memory_ops.softmax(tape.memory, tape.run(memory_ops.mul_scalar(tape.memory, scores))))
+    return mm(tape, dtype, (p.d, 1, p.k), "NN", (caches[1], shares), p.planes)
+
+
+def _flash(tape: Tape, p: Attention, q: Tensor, caches: list[Tensor]) -> Made:
+    """Return FlashAttention-2 of given operands: its templates make their own."""
+    begin = len(tape.memory.tensors)
+    kernels, outputs = attention(p, tape.memory, backend="flash")
+    named = {tensor.name: tensor for tensor in tape.memory.tensors[begin:]}
+    places = Relocated([(named[name], t) for name, t in zip("QKV", (q, *caches), strict=True)])
+    return [moved(kernel, places) for kernel in kernels], outputs
+
+
+def _append(source: Tensor, first: int, cache: Tensor, p: Attention) -> Kernel:
+    """Return the copy of a row of each head into the last row of its part of the cache (``index_copy_``).
+
+    A warp a head. What the cache has is also said to be read, since it was there before.
+    """
+    width = p.d * source.item // WARP
+    if width not in (2, 4, 8, 16):
+        raise WorkloadError(
+            f"copy into a cache: heads of {p.d} x {source.item} B: no whole vectors of a warp"
+        )
+    program = _program(width, first * source.item, source.pitch, p.k, p.kv_heads)
+
+    def of(tbs: Ints) -> tuple[Ints, Ints]:
+        tbs = np.asarray(tbs, np.int64)
+        return tbs % p.kv_heads, tbs // p.kv_heads
+
+    def taken(tbs: Ints) -> Ints:
+        head, sequence = of(tbs)
+        col = first + head * p.d
+        return np.stack([sequence, sequence + 1, col, col + p.d], 1)
+
+    def put(tbs: Ints) -> Ints:
+        row = (np.asarray(tbs, np.int64) + 1) * p.k - 1
+        zero = np.zeros_like(row)
+        return np.stack([row, row + 1, zero, zero + p.d], 1)
+
+    def nothing(tbs: Ints) -> Ints:
+        return np.zeros((len(tbs), 4), np.int64)
+
+    accesses = Access(source, "read", taken), Access(cache, "read", nothing), Access(cache, "write", put)
+    return Kernel(
+        "append", program, (p.kv_heads, p.batch, 1), (source, cache), accesses,
+        library="stands in, not measured: index_copy_",
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _program(width: int, base: int, pitch: int, keys: int, heads: int) -> Program:
+    code, row = Code(), width * WARP
+    code.compute(int=24, control=4, chain=4)
+    code.load(0, Pattern(0, width, base=base, bx=row, by=pitch, s0=width))
+    code.wait(0)
+    last = (keys - 1) * row
+    code.store(1, Pattern(1, width, base=last, bx=keys * row, by=heads * keys * row, s0=width))
+    code.exit()
+    return Program("append", (tuple(code.ops),), 1, REGISTERS, 0, 2)

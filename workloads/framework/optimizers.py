@@ -1,0 +1,74 @@
+"""Optimisers on a tape whose gradients are there: kernels that pass over lists of all parameters.
+
+``adamw``: ``torch.optim.AdamW(fused=True)`` of parameters, gradients and moments of one type. ``lamb``:
+``FusedLAMB`` of NVIDIA's apex (csrc/multi_tensor_lamb.cu), as NVIDIA and MLPerf train BERT: the norm of all
+gradients; norms of parameters; stage 1, moments and an update in place of the gradient; norms of updates;
+stage 2, parameters. Parameters and moments are fp32; of gradients of 16 bits stage 2 writes the model's
+parameters of 16 bits, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Kernel, Memory, Tensor
+from pysim.workloads.library.arguments import check_names
+from pysim.workloads.library.memory import multi_tensor as multi
+from pysim.workloads.library.memory import pointwise_costs as costs
+from pysim.workloads.library.memory.pointwise_loops import ADAM_REGISTERS
+
+from .tape import Value
+
+OPTIMIZERS = ("adamw", "lamb", "none")
+APEX = "stands in, not measured: apex "
+FLOAT = 4
+
+
+def optimizer(name: str, weights: Sequence[Value], memory: Memory) -> list[Kernel]:
+    """Return the step of an optimiser, one of ``OPTIMIZERS``; parameters without a gradient are left out.
+
+    Raises WorkloadError for an unknown name, and where no parameter has a gradient.
+    """
+    check_names("optimizer", OPTIMIZERS, name=name)
+    if name == "none":
+        return []
+    pairs = [(w.tensor, w.gradient) for w in weights if w.gradient is not None]
+    if not pairs:
+        raise WorkloadError(f"optimizer {name}: no parameter has a gradient")
+    parameters, gradients = [p for p, _ in pairs], [g for _, g in pairs]
+    return (_adamw if name == "adamw" else _lamb)(parameters, gradients, memory)
+
+
+def _like(memory: Memory, name: str, tensors: Sequence[Tensor], item: int = 0) -> list[Tensor]:
+    return [memory.tensor(name, t.rows, t.cols, item or t.item) for t in tensors]
+
+
+def _adamw(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> list[Kernel]:
+    lists = parameters, gradients, *(_like(memory, name, parameters) for name in ("moment1", "moment2"))
+    item = parameters[0].item
+    return multi.multi_tensor(
+        multi.Pass("adamw", (0, 1, 2, 3), (0, 2, 3), costs.ADAMW[item], ADAM_REGISTERS[item]), lists
+    )
+
+
+def _lamb(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> list[Kernel]:
+    half = parameters[0].item < FLOAT
+    masters = _like(memory, "master", parameters, FLOAT) if half else parameters
+    moments = [_like(memory, name, parameters, FLOAT) for name in ("moment1", "moment2")]
+
+    def norm(tensors: list[Tensor]) -> list[Kernel]:
+        sums = memory.tensor("norms", 1, multi.partial_sums([tensors]), FLOAT)
+        passed = multi.Pass("l2norm", (0,), (), costs.NORM, 32, APEX + "multi_tensor_l2norm", partial=True)
+        return multi.multi_tensor(passed, [tensors], sums)
+
+    stage1 = multi.Pass("lamb_stage_1", (0, 1, 2, 3), (0, 2, 3), costs.LAMB_1, 48, APEX + "LAMBStage1")
+    places = (1, 2) if half else (1,)
+    stage2 = multi.Pass("lamb_stage_2", (0, 1), places, costs.LAMB_2, 32, APEX + "LAMBStage2")
+    return [
+        *norm(gradients),
+        *norm(masters),
+        *multi.multi_tensor(stage1, [gradients, masters, *moments]),
+        *norm(gradients),
+        *multi.multi_tensor(stage2, [gradients, masters, *([parameters] if half else [])]),
+    ]

@@ -1,0 +1,152 @@
+"""BERT and GPT as workloads: forward and training step, on one GPU or as one of several shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Memory
+from pysim.program.memory_budget import claim_launches
+from pysim.workloads.framework.collectives import Links
+from pysim.workloads.framework.language import LanguageModel, language_model
+from pysim.workloads.framework.layers import Layer
+from pysim.workloads.framework.tape import Tape
+from pysim.workloads.library.choices.by_cost import hints_of
+from pysim.workloads.library.choices.chooser import HOPPER
+from pysim.workloads.library.memory.pointwise_parts import ITEM
+
+from .passes import check_optimizer, check_pass, device_of, job_of, layers_of
+from .shapes import BERT, GPT, Transformer
+
+if TYPE_CHECKING:
+    from pysim.workloads.kernels.machine_hints import MachineHints
+
+ATTENTIONS = ("auto", "fused", "products")
+PADDED = 128  # Megatron-LM pads a vocabulary to a multiple for each shard
+ALIGNED = 8  # NVIDIA's BERT pads it to a multiple, for tensor cores
+TILE = 128  # queries of a TB of fused attention, of which backward takes whole ones
+FUSED_HEADS = (64, 128)  # columns of a head that it takes
+# All-reduces among 8 V100: 274, 502 and 994 us for 512, 1,024 and 2,048 tokens of 12,288 columns of fp16 of
+# GPT-3 175B. Least squares: 28.3 us and 52.2 GB/s, which give 269, 510 and 992 us
+LATENCY_US, GBS = 28.3, 52.2
+LAUNCHES, PATTERNS = 90, 400  # of a layer's training step, to claim memory by
+
+
+def _padded(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+def _fused(where: str, attention: str, layer: Layer, device: str) -> bool:
+    """Whether attention is one kernel; ``auto``: for a GPT where there is a template."""
+    if attention not in ATTENTIONS:
+        raise WorkloadError(f"{where}: attention = {attention}: must be {', '.join(ATTENTIONS)}")
+    if attention != "auto":
+        return attention == "fused"
+    whole = not layer.training or layer.seq % TILE == 0
+    taken = ITEM[layer.dtype] == 2 and layer.d // layer.heads in FUSED_HEADS
+    return layer.pre and device in HOPPER and whole and taken
+
+
+def _job(
+    name: str,
+    shape: Transformer,
+    layer: Layer,
+    layers: int,
+    attention: str,
+    optimizer: str,
+    vocabulary: int,
+    device: str,
+    links: Links | None = None,
+) -> Job:
+    where, count = name, layers_of(name, layers, shape.layers)
+    fused = _fused(where, attention, layer, device)
+    claim_launches(LAUNCHES * count, f"{where}: {count:,} layers", PATTERNS * count)
+    tape = Tape(Memory(), training=layer.training, device=device)
+    try:
+        made = LanguageModel(replace(layer, fused=fused), count, vocabulary, shape.positions)
+        language_model(made, tape, links)
+        return job_of(name, tape, count, optimizer if layer.training else "none")
+    except WorkloadError as error:
+        raise WorkloadError(f"{where}: {error}") from error
+
+
+def _bert(name: str) -> Callable[..., Job]:
+    shape = BERT[name]
+
+    def made(
+        batch: int = 8,
+        seq: int = 128,
+        pass_: str = "forward",
+        dtype: str = "fp16",
+        layers: int = 0,
+        optimizer: str = "lamb",
+        attention: str = "auto",
+        hints: MachineHints | None = None,
+    ) -> Job:
+        check_pass(name, pass_, ("forward", "training"))
+        check_optimizer(name, optimizer)
+        device, training = device_of(hints, name), pass_ == "training"
+        layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=dtype)
+        vocabulary = _padded(shape.vocabulary, ALIGNED)
+        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device)
+
+    made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
+
+    Both heads of pre-training. ``pass``: forward to the logits, or a training step, whose ``optimizer`` is
+    LAMB as in NVIDIA's BERT, or AdamW. ``attention``: products, or fused (cuDNN's).
+    """
+    return made
+
+
+def _gpt(name: str) -> Callable[..., Job]:
+    shape = GPT[name]
+    megatron = name.startswith("gpt3")
+
+    def made(
+        batch: int = 1,
+        seq: int = 1024,
+        pass_: str = "forward",
+        dtype: str = "fp16",
+        layers: int = 0,
+        optimizer: str = "adamw",
+        attention: str = "auto",
+        shards: int = 1,
+        hints: MachineHints | None = None,
+    ) -> Job:
+        check_pass(name, pass_)
+        check_optimizer(name, optimizer)
+        device, training, decode = device_of(hints, name), pass_ == "training", pass_ == "decode"
+        if shards < 1:
+            raise WorkloadError(f"{name}: shards = {shards}: must be positive")
+        layer = Layer(
+            shape.d,
+            shape.heads,
+            shape.ffn,
+            batch,
+            1 if decode else seq,
+            pre=True,
+            causal=not decode,
+            training=training,
+            dtype=dtype,
+            shards=shards,
+            cached=seq if decode else 0,
+        )
+        vocabulary = shape.vocabulary
+        if megatron or shards > 1:
+            vocabulary = _padded(vocabulary, PADDED * shards) // shards
+        links = Links(LATENCY_US, GBS, (hints or hints_of(device)).sm_mhz) if shards > 1 else None
+        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, links)
+
+    made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
+
+    ``pass``: forward to the logits, a training step, or decode, a token of each sequence with ``seq`` keys,
+    its own among them. ``attention``: products, or fused (cuDNN's); auto:
+    fused where there is a template. ``shards``: GPUs that share each layer as in Megatron-LM, of which this
+    is one; all-reduces are delays, those of 8 V100.
+    """
+    return made
+
+
+LANGUAGE = {name: _bert(name) for name in BERT} | {name: _gpt(name) for name in GPT}

@@ -1,0 +1,59 @@
+"""LLaMA as workloads: forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Memory
+from pysim.program.memory_budget import claim_launches
+from pysim.workloads.framework.llama import DTYPE, Llama, llama_on
+from pysim.workloads.framework.tape import Tape
+
+from .passes import check_pass, device_of, job_of, layers_of
+from .shapes import LLAMA
+
+if TYPE_CHECKING:
+    from pysim.workloads.kernels.machine_hints import MachineHints
+
+LAUNCHES, PATTERNS = 70, 250  # of a layer, to claim memory by
+
+
+def _llama(name: str) -> Callable[..., Job]:
+    shape = LLAMA[name]
+
+    def made(
+        batch: int = 1,
+        seq: int = 1024,
+        pass_: str = "forward",
+        dtype: str = DTYPE,
+        layers: int = 0,
+        hints: MachineHints | None = None,
+    ) -> Job:
+        check_pass(name, pass_, ("forward", "decode"))
+        if dtype != DTYPE:
+            raise WorkloadError(f"{name}: dtype = {dtype}: must be {DTYPE}")
+        if seq > shape.positions:
+            raise WorkloadError(f"{name}: seq = {seq}: at most {shape.positions}")
+        count = layers_of(name, layers, shape.layers)
+        claim_launches(LAUNCHES * count, f"{name}: {count:,} layers", PATTERNS * count)
+        tape = Tape(Memory(), training=False, device=device_of(hints, name))
+        heads = shape.heads, shape.kv_heads or shape.heads
+        try:
+            tokens, cached = (1, seq) if pass_ == "decode" else (seq, 0)
+            sizes = count, batch, tokens, shape.vocabulary, cached
+            llama_on(tape, Llama(shape.d, *heads, shape.ffn, *sizes))
+            return job_of(name, tape, count)
+        except WorkloadError as error:
+            raise WorkloadError(f"{name}: {error}") from error
+
+    made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
+
+    ``pass``: forward to the logits of all tokens, as Hugging Face's transformers launch it, or decode, a
+    token of each sequence with ``seq`` keys, its own among them.
+    """
+    return made
+
+
+LLAMAS = {name: _llama(name) for name in LLAMA}

@@ -1,0 +1,66 @@
+"""Shapes of published networks: one table, a source a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEVLIN = "Devlin et al. 2019, BERT, section 3; vocabulary of the released checkpoints"
+RADFORD = "Radford et al. 2019, GPT-2, table 2; heads and vocabulary of the released checkpoints"
+BROWN = "Brown et al. 2020, GPT-3, table 2.1; the vocabulary is GPT-2's"
+TOUVRON = "Touvron et al. 2023, LLaMA, table 2; feed-forward and vocabulary of the released checkpoints"
+TOUVRON2 = "Touvron et al. 2023, Llama 2, table 1 and section 2.2 (grouped queries); released checkpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """``layers`` of ``d`` features, ``heads`` (``kv_heads`` of keys and values, 0: as many) and ``ffn``.
+
+    ``positions``: the longest sequence that was trained; ``published``: parameters as published, in millions;
+    ``note``: where the row departs from its source.
+    """
+
+    layers: int
+    d: int
+    heads: int
+    ffn: int
+    vocabulary: int
+    positions: int
+    published: float
+    source: str
+    kv_heads: int = 0
+    note: str = ""
+
+
+def _gpt(
+    layers: int, d: int, heads: int, positions: int, published: float, source: str, note: str = ""
+) -> Transformer:
+    return Transformer(layers, d, heads, 4 * d, 50257, positions, published, source, note=note)
+
+
+BERT = {
+    "bert-base": Transformer(12, 768, 12, 3072, 30522, 512, 110, DEVLIN),
+    "bert-large": Transformer(
+        24, 1024, 16, 4096, 30522, 512, 335, DEVLIN, note="published as 340M; the checkpoint has 335M"
+    ),
+}
+GPT = {
+    "gpt2": _gpt(12, 768, 12, 1024, 124, RADFORD, "published as 117M; the checkpoint has 124M"),
+    "gpt2-medium": _gpt(24, 1024, 16, 1024, 355, RADFORD, "published as 345M; the checkpoint has 355M"),
+    "gpt2-large": _gpt(36, 1280, 20, 1024, 774, RADFORD, "published as 762M; the checkpoint has 774M"),
+    "gpt2-xl": _gpt(48, 1600, 25, 1024, 1558, RADFORD, "published as 1,542M; the checkpoint has 1,558M"),
+    "gpt3-125m": _gpt(12, 768, 12, 2048, 125, BROWN),
+    "gpt3-350m": _gpt(24, 1024, 16, 2048, 356, BROWN, "published as 350M"),
+    "gpt3-760m": _gpt(24, 1536, 16, 2048, 760, BROWN),
+    "gpt3-1.3b": _gpt(
+        24, 2048, 16, 2048, 1316, BROWN, "16 heads of 128: the table has 24, which do not share 2,048 columns"
+    ),
+    "gpt3-2.7b": _gpt(32, 2560, 32, 2048, 2651, BROWN),
+    "gpt3-6.7b": _gpt(32, 4096, 32, 2048, 6660, BROWN),
+    "gpt3-13b": _gpt(40, 5120, 40, 2048, 12860, BROWN, "5,120 columns: the table has 5,140"),
+    "gpt3-175b": _gpt(96, 12288, 96, 2048, 174600, BROWN),
+}
+LLAMA = {
+    "llama-7b": Transformer(32, 4096, 32, 11008, 32000, 2048, 6738, TOUVRON),
+    "llama-65b": Transformer(80, 8192, 64, 22016, 32000, 2048, 65286, TOUVRON),
+    "llama-70b": Transformer(80, 8192, 64, 28672, 32000, 4096, 68977, TOUVRON2, kv_heads=8),
+}

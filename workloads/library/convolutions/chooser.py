@@ -87,7 +87,7 @@ def choose_convolution(conv: Convolution) -> Choice:
     """
     layout = "nhwc" if conv.last else "nchw"
     key = f"{conv.dtype} {layout} {conv.direction}"
-    families, kernels = _trees()
+    families, _ = _trees()
     if key not in families:
         measured = sorted({" ".join(name.split()[:2]) for name in families})
         raise WorkloadError(
@@ -99,10 +99,18 @@ def choose_convolution(conv: Convolution) -> Choice:
         family = _other(families[key], values)
     if family == "gemm":
         return _gemm(conv)
-    tree = kernels.get(f"{conv.dtype} {conv.direction} {family}")
+    return of_family(conv, family)
+
+
+def of_family(conv: Convolution, family: str) -> Choice:
+    """Return what is predicted of a family, whether or not the library would choose that family.
+
+    Raises WorkloadError for a family that has no kernels of the type and direction, and where none fits.
+    """
+    tree = _trees()[1].get(f"{conv.dtype} {conv.direction} {family}")
     if tree is None:
         raise WorkloadError(f"convolution: {family} is chosen, which has no template without a kernel told")
-    name, registers, smem = _leaf(tree, values).split("|")
+    name, registers, smem = _leaf(tree, values_of(conv)).split("|")
     told = Told(name, (1, 1, 1), int(registers), int(smem))
     if family == "winograd":
         return _winograd(told, conv)

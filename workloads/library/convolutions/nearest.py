@@ -1,0 +1,56 @@
+"""The kernels of a convolution, with a stand-in where what the library chooses has no template.
+
+Without template are some transforms (FFT; Winograd of other filters than 3 x 3 of stride 1). An implicit
+GEMM of the same type and direction, which the library chooses for other sizes, stands in for them, and says
+so in reports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pysim.errors import WorkloadError
+
+from .chooser import choose_convolution, of_family
+from .convolution import convolution
+
+if TYPE_CHECKING:
+    from pysim.program.job import Kernel, Memory
+
+    from .shape import Convolution
+
+# families of implicit GEMMs by direction, the first that has kernels of the type is taken
+IMPLICIT = {
+    "forward": ("sm80_xmma_fprop_implicit_gemm",),
+    "backward_data": ("sm80_xmma_dgrad_implicit_gemm", "dgrad_engine"),
+    "backward_weights": ("sm80_xmma_wgrad_implicit_gemm_indexed", "wgrad_alg0_engine"),
+}
+OPERANDS = 3  # of the main kernel, at the least
+
+
+def nearest_convolution(conv: Convolution, memory: Memory) -> list[Kernel]:
+    """Return the kernels that the library launches for a convolution, or those that stand in for them.
+
+    The main kernel's name in the library is its ``Kernel.library``. Raises WorkloadError for a type and
+    layout that were not measured, and where nothing can stand in.
+    """
+    try:
+        told, others = choose_convolution(conv)
+        return _named(convolution(told, others, conv, memory), told.name)
+    except WorkloadError as error:
+        refused = error
+    for family in IMPLICIT[conv.direction]:
+        try:
+            told, others = of_family(conv, family)
+            made = convolution(told, others, conv, memory)
+        except WorkloadError:
+            continue
+        return _named(made, f"stands in: {told.name}")
+    raise refused
+
+
+def _named(kernels: list[Kernel], library: str) -> list[Kernel]:
+    """Return the kernels, of which that with the most operands has its name in the library."""
+    main = max(range(len(kernels)), key=lambda at: (len(kernels[at].args) >= OPERANDS, kernels[at].tbs))
+    return [replace(k, library=library) if at == main else k for at, k in enumerate(kernels)]

@@ -1,0 +1,1 @@
+"""Kernels over images with channels first, beside those of `library.memory.images`: training, pooling, depthwise."""

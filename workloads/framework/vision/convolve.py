@@ -1,0 +1,190 @@
+"""Convolutions on a tape with their gradients: which kernels run follows from sizes, type and device.
+
+A tensor of images has a row for each channel of each image. On an H200 and an H100 kernels are those that
+cuDNN's heuristics choose (``library.choose_convolution``): PyTorch asks them, as ``benchmark`` is off. Where a
+pixel's bytes are is not known of these, so each of their thread blocks is taken to need all of its operands
+(``convolution._coarse``): schemes that are finer than kernels win nothing at such a convolution. Backward
+PyTorch launches the gradient of the images, then that of the filters, then that of the bias.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pysim.errors import WorkloadError
+from pysim.workloads.framework.operations import one
+from pysim.workloads.library.choices.chooser import HOPPER
+from pysim.workloads.library.convolutions.nearest import nearest_convolution
+from pysim.workloads.library.convolutions.shape import Convolution
+from pysim.workloads.library.images.windows import (
+    add_bias,
+    bias_gradient,
+    depthwise,
+    depthwise_backward,
+    depthwise_filters,
+)
+from pysim.workloads.library.memory.images import Images, Window
+from pysim.workloads.library.memory.pointwise_parts import item_of, whole
+
+if TYPE_CHECKING:
+    from pysim.program.job import Kernel, Tensor
+    from pysim.workloads.framework.tape import Gradients, Tape, Value
+
+ORDER = "order"  # a word that orders the kernels of a call
+
+
+def conv2d(
+    tape: Tape,
+    x: Value,
+    images: Images,
+    filters: int,
+    window: Window,
+    dtype: str,
+    *,
+    bias: bool = False,
+    groups: int = 1,
+) -> tuple[Value, Images]:
+    """Return the convolution of images with ``filters`` of a window, and what its results are.
+
+    ``groups``: 1, or as many as there are channels and filters (depthwise). Raises WorkloadError for other
+    groups, for images that the window is larger than, and for what has no kernel.
+    """
+    _check(x, images, window, dtype)
+    out = Images(images.count, filters, window.out(images.height), window.out(images.width))
+    if groups == 1:
+        y = _dense(tape, x, images, out, window, dtype)
+    elif groups == images.channels == filters:
+        y = _depthwise(tape, x, images, out, window)
+    else:
+        raise WorkloadError(
+            f"convolution: {groups} groups of {images.channels} channels and {filters} filters: must be 1, or"
+            " as many as channels and filters"
+        )
+    return (_biased(tape, y, out) if bias else y), out
+
+
+def _check(x: Value, images: Images, window: Window, dtype: str) -> None:
+    t = x.tensor
+    if (t.rows, t.cols, t.item) != (images.count * images.channels, images.pixels, item_of(dtype)):
+        raise WorkloadError(f"convolution: {t.rows} x {t.cols} of {t.item} B are not {images} of {dtype}")
+    if min(window.out(images.height), window.out(images.width)) < 1:
+        raise WorkloadError(
+            f"convolution: windows of {window.side} x {window.side} on images of {images.height} x"
+            f" {images.width}: no result"
+        )
+
+
+def _problem(images: Images, out: Images, window: Window, direction: str, dtype: str) -> Convolution:
+    return Convolution(
+        images.count, images.channels, (images.height, images.width), out.channels, (out.height, out.width),
+        window.side**2, window.stride**2, direction, dtype, False,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dtype: str) -> Value:
+    item, taps = x.tensor.item, window.side**2
+    weight = tape.parameter("filters", out.channels, images.channels * taps, item)
+    made = tape.memory.tensor("convolved", out.count * out.channels, out.pixels, item)
+
+    def launch(direction: str, read: Sequence[Tensor], result: Tensor) -> Tensor:
+        problem = _problem(images, out, window, direction, dtype)
+        tape.launch(_launched(tape, problem, read, result))
+        tape.work(out.count * out.pixels, out.channels, images.channels * taps)
+        return result
+
+    launch("forward", (x.tensor, weight.tensor), made)
+
+    def backward(given: Gradients) -> Gradients:
+        gradient, like = one(given), tape.memory.tensor
+        of_x = None
+        if x.wanted:
+            new = like("grad_images", x.tensor.rows, x.tensor.cols, item)
+            of_x = launch("backward_data", (gradient, weight.tensor), new)
+        new = like("grad_filters", weight.tensor.rows, weight.tensor.cols, item)
+        return of_x, launch("backward_weights", (x.tensor, gradient), new)
+
+    return tape.record((made,), (x, weight), backward)[0]
+
+
+def _launched(tape: Tape, problem: Convolution, read: Sequence[Tensor], result: Tensor) -> list[Kernel]:
+    if tape.device not in HOPPER:
+        raise WorkloadError(f"convolution: no kernels for {tape.device}")
+    return placed(nearest_convolution(problem, tape.memory), read, result)
+
+
+def _biased(tape: Tape, y: Value, out: Images) -> Value:
+    """Return ``y`` plus a number of each channel, added in place."""
+    bias = tape.parameter("bias", 1, out.channels, y.tensor.item)
+    tape.launch([add_bias(y.tensor, bias.tensor, out.channels)])
+
+    def backward(given: Gradients) -> Gradients:
+        made = tape.memory.tensor("grad_bias", 1, out.channels, y.tensor.item)
+        tape.launch([bias_gradient(one(given), made, out.channels)])
+        return one(given), made
+
+    return tape.record((y.tensor,), (y, bias), backward)[0]
+
+
+def _depthwise(tape: Tape, x: Value, images: Images, out: Images, window: Window) -> Value:
+    """Return each channel convolved for itself, by PyTorch's own kernels: bound by bandwidth."""
+    item, channels = x.tensor.item, images.channels
+    weight = tape.parameter("filters", channels, window.side**2, item)
+    made = tape.memory.tensor("convolved", out.count * channels, out.pixels, item)
+    tape.launch([depthwise(x.tensor, weight.tensor, made, images, window)])
+    tape.work(out.count * out.pixels, channels, window.side**2)
+
+    def backward(given: Gradients) -> Gradients:
+        gradient, like, of_x = one(given), tape.memory.tensor, None
+        if x.wanted:
+            of_x = like("grad_images", x.tensor.rows, x.tensor.cols, item)
+            tape.launch([depthwise_backward(gradient, weight.tensor, of_x, images, window)])
+            tape.work(out.count * out.pixels, channels, window.side**2)
+        of_weight = like("grad_filters", channels, window.side**2, item)
+        tape.launch([depthwise_filters(x.tensor, gradient, of_weight, channels)])
+        tape.work(out.count * out.pixels, channels, window.side**2)
+        return of_x, of_weight
+
+    return tape.record((made,), (x, weight), backward)[0]
+
+
+def placed(kernels: Sequence[Kernel], read: Sequence[Tensor], result: Tensor) -> list[Kernel]:
+    """Return a convolution's kernels with their operands where the network's tensors are.
+
+    Templates of convolutions allocate operands themselves, some larger than they are (whole tiles). What they
+    read before they write it stands for that of ``read`` whose size it is nearest to, what the last kernel
+    writes for ``result``. An operand that fits is moved there; one that does not stays where it is. Either
+    way the kernel is declared to touch all of the network's tensor.
+    """
+    last = [a.tensor for a in kernels[-1].accesses if a.mode != "read" and a.tensor.name != ORDER]
+    stands = {last[0].address: result}
+    written: set[int] = set()
+    for kernel in kernels:
+        for access in kernel.accesses:
+            at = access.tensor.address
+            if access.mode == "read" and at not in written and at not in stands:
+                stands[at] = min(read, key=lambda t: abs(math.log(t.nbytes / access.tensor.nbytes)))
+        written |= {access.tensor.address for access in kernel.accesses if access.mode != "read"}
+    made = [_moved(kernel, stands) for kernel in kernels]
+    missing = [whole(t) for t in read if not any(t is there for there in stands.values())]
+    return [replace(made[0], accesses=(*made[0].accesses, *missing)), *made[1:]]
+
+
+def _moved(kernel: Kernel, stands: Mapping[int, Tensor]) -> Kernel:
+    def at(tensor: Tensor) -> Tensor:
+        new = stands.get(tensor.address)
+        fits = new is not None and tensor.nbytes <= new.nbytes
+        return replace(tensor, address=new.address) if new is not None and fits else tensor
+
+    accesses = []
+    for access in kernel.accesses:
+        new = stands.get(access.tensor.address)
+        if new is not None:
+            accesses.append(whole(new, access.mode))
+        if new is None or access.tensor.nbytes > new.nbytes:
+            accesses.append(access)
+    return replace(
+        kernel, name=f"conv_{kernel.name}", args=tuple(map(at, kernel.args)), accesses=tuple(accesses)
+    )

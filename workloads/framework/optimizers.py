@@ -4,7 +4,8 @@
 ``FusedLAMB`` of NVIDIA's apex (csrc/multi_tensor_lamb.cu), as NVIDIA and MLPerf train BERT: the norm of all
 gradients; norms of parameters; stage 1, moments and an update in place of the gradient; norms of updates;
 stage 2, parameters. Parameters and moments are fp32; of gradients of 16 bits stage 2 writes the model's
-parameters of 16 bits, too.
+parameters of 16 bits, too. ``sgd``: ``torch.optim.SGD(momentum=...)`` from the second step on, as its
+``foreach`` launches it: moments times a number, gradients added to moments, moments added to parameters.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pysim.workloads.library.memory.pointwise_loops import ADAM_REGISTERS
 
 from .tape import Value
 
-OPTIMIZERS = ("adamw", "lamb", "none")
+OPTIMIZERS = ("adamw", "lamb", "sgd", "none")
 APEX = "stands in, not measured: apex "
 FLOAT = 4
 
@@ -37,7 +38,8 @@ def optimizer(name: str, weights: Sequence[Value], memory: Memory) -> list[Kerne
     if not pairs:
         raise WorkloadError(f"optimizer {name}: no parameter has a gradient")
     parameters, gradients = [p for p, _ in pairs], [g for _, g in pairs]
-    return (_adamw if name == "adamw" else _lamb)(parameters, gradients, memory)
+    steps = {"adamw": _adamw, "lamb": _lamb, "sgd": _sgd}
+    return steps[name](parameters, gradients, memory)
 
 
 def _like(memory: Memory, name: str, tensors: Sequence[Tensor], item: int = 0) -> list[Tensor]:
@@ -71,4 +73,15 @@ def _lamb(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> 
         *multi.multi_tensor(stage1, [gradients, masters, *moments]),
         *norm(gradients),
         *multi.multi_tensor(stage2, [gradients, masters, *([parameters] if half else [])]),
+    ]
+
+
+def _sgd(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> list[Kernel]:
+    moments, stands = _like(memory, "moment", parameters), "stands in, not measured: multi_tensor_apply_kernel, "
+    scaled = multi.Pass("foreach_mul", (0,), (0,), costs.FOREACH_MUL, 32, f"{stands}BinaryOpScalarFunctor")
+    added = multi.Pass("foreach_add", (0, 1), (0,), costs.FOREACH_ADD, 32, f"{stands}BinaryOpListAlphaFunctor")
+    return [
+        *multi.multi_tensor(scaled, [moments]),
+        *multi.multi_tensor(added, [moments, gradients]),
+        *multi.multi_tensor(added, [parameters, moments]),
     ]

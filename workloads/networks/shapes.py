@@ -9,6 +9,10 @@ RADFORD = "Radford et al. 2019, GPT-2, table 2; heads and vocabulary of the rele
 BROWN = "Brown et al. 2020, GPT-3, table 2.1; the vocabulary is GPT-2's"
 TOUVRON = "Touvron et al. 2023, LLaMA, table 2; feed-forward and vocabulary of the released checkpoints"
 TOUVRON2 = "Touvron et al. 2023, Llama 2, table 1 and section 2.2 (grouped queries); released checkpoints"
+HE = "He et al. 2016, Deep residual learning, table 1; FLOPs there, parameters of torchvision's models"
+SIMONYAN = "Simonyan and Zisserman 2015, VGG, table 1, column E; parameters of torchvision's model"
+KRIZHEVSKY = "Krizhevsky 2014, One weird trick, the single column; parameters of torchvision's model"
+LECUN = "LeCun et al. 1998, LeNet-5, in the form of Caffe's and PyTorch's tutorials: all maps connected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +68,66 @@ LLAMA = {
     "llama-65b": Transformer(80, 8192, 64, 22016, 32000, 2048, 65286, TOUVRON),
     "llama-70b": Transformer(80, 8192, 64, 28672, 32000, 4096, 68977, TOUVRON2, kv_heads=8),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A ResNet: ``blocks`` of each stage, of two convolutions of 3 x 3, or three with a ``bottleneck``.
+
+    ``published``: parameters in millions; ``gmacs``: multiplications with an addition of an image of 224 x
+    224, in billions.
+    """
+
+    blocks: tuple[int, ...]
+    published: float
+    gmacs: float
+    source: str
+    bottleneck: bool = False
+    classes: int = 1000
+    note: str = ""
+
+
+CUSYNC = "cuSync (Jangda et al. 2024) calls a network of 3, 4, 6 and 3 blocks of two convolutions ResNet-38"
+RESNET = {
+    "resnet18": Residual((2, 2, 2, 2), 11.69, 1.814, HE),
+    "resnet34": Residual((3, 4, 6, 3), 21.80, 3.664, HE),
+    "resnet38": Residual((3, 4, 6, 3), 21.80, 3.664, HE, note=f"{CUSYNC}: the layers of ResNet-34"),
+    "resnet50": Residual((3, 4, 6, 3), 25.56, 4.089, HE, bottleneck=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Convolutions one after another: (filters, side, stride, padding); without filters a maximum of windows.
+
+    ``pooled``: side of the means after them; ``linear``: features of the linear layers after that;
+    ``dropped_before``: whether what is dropped is before a linear layer. Others as of :class:`Residual`.
+    """
+
+    features: tuple[tuple[int, int, int, int], ...]
+    pooled: int
+    linear: tuple[int, ...]
+    dropped_before: bool
+    published: float
+    gmacs: float
+    source: str
+
+
+def _stage(filters: int, layers: int) -> tuple[tuple[int, int, int, int], ...]:
+    return (*((filters, 3, 1, 1),) * layers, (0, 2, 2, 0))
+
+
+PLAIN = {
+    "vgg19": Plain(
+        (*_stage(64, 2), *_stage(128, 2), *_stage(256, 4), *_stage(512, 4), *_stage(512, 4)),
+        7, (4096, 4096, 1000), False, 143.67, 19.63, SIMONYAN,
+    ),
+    "alexnet-torch": Plain(
+        (
+            (64, 11, 4, 2), (0, 3, 2, 0), (192, 5, 1, 2), (0, 3, 2, 0), (384, 3, 1, 1), (256, 3, 1, 1),
+            (256, 3, 1, 1), (0, 3, 2, 0),
+        ),
+        6, (4096, 4096, 1000), True, 61.10, 0.714, KRIZHEVSKY,
+    ),
+}  # fmt: skip
+LENET = 61.706, LECUN  # thousand parameters

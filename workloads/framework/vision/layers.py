@@ -1,4 +1,4 @@
-"""Normalisation, pooling, concatenation and the loss of convolutional networks, with their gradients.
+"""Normalisation, activations and pooling of convolutional networks, with their gradients.
 
 A tensor of images has a row for each channel of each image; the order of launches is PyTorch's, forward and
 backward.
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.workloads.framework.operations import one
-from pysim.workloads.library.images.losses import nll_backward, nll_forward
 from pysim.workloads.library.images.norms import (
     KEPT,
     NUMBERS,
@@ -29,12 +28,13 @@ from pysim.workloads.library.images.windows import (
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import pointwise_costs as costs
 from pysim.workloads.library.memory.images import INDEX, Images, Window
+from pysim.workloads.library.memory.memory_bound import converted
 from pysim.workloads.library.memory.pointwise_flat import vectorised
-from pysim.workloads.library.memory.pointwise_softmax import softmax_backward_rows
 
 if TYPE_CHECKING:
     from pysim.workloads.framework.tape import Gradients, Tape, Value
 
+ADAPTIVE = "stands in: adaptive_average_"
 STATISTIC = 4  # bytes of a channel's statistics, fp32 for all types
 
 
@@ -45,36 +45,44 @@ def batch_norm2d(tape: Tape, x: Value, images: Images) -> Value:
     """
     memory, channels = tape.memory, images.channels
     y = memory.tensor("normalised", x.tensor.rows, x.tensor.cols, x.tensor.item)
-    affine = tape.parameter("affine", channels, 2, STATISTIC)
+    scale, shift = (tape.parameter(name, channels, 1, STATISTIC) for name in ("scale", "shift"))
     if not tape.training:
-        # its kernel takes the four numbers of a channel as one operand, of which scale and shift are half
+        # its kernel takes the four numbers of a channel, scale and shift among them, as one operand
         numbers = memory.tensor("numbers", NUMBERS, channels, STATISTIC)
         tape.launch([batch_norm_evaluation(x.tensor, numbers, y, images)])
-        return tape.record((y,), (x, affine), lambda _: (None, None))[0]
-    running = memory.tensor("running", channels, 2, STATISTIC)
-    kept = memory.tensor("kept", channels, KEPT, STATISTIC)
-    tape.launch([batch_norm_training(x.tensor, affine.tensor, running, kept, y)])
+        return tape.record((y,), (x,), lambda _: (None,))[0]
+    running, kept = (memory.tensor(name, channels, KEPT, STATISTIC) for name in ("running", "kept"))
+    affine = scale.tensor, shift.tensor
+    tape.launch([batch_norm_training(x.tensor, affine, running, kept, y)])
 
     def backward(given: Gradients) -> Gradients:
         of_x = memory.tensor("grad_images", x.tensor.rows, x.tensor.cols, x.tensor.item)
-        of_affine = memory.tensor("grad_affine", channels, 2, STATISTIC)
-        tape.launch([batch_norm_backward(one(given), x.tensor, affine.tensor, kept, of_x, of_affine)])
-        return of_x, of_affine
+        made = memory.tensor("grad_scale", channels, 1, STATISTIC), memory.tensor("grad_shift", channels, 1, STATISTIC)
+        tape.launch([batch_norm_backward(one(given), x.tensor, scale.tensor, kept, of_x, made)])
+        return of_x, *made
 
-    return tape.record((y,), (x, affine), backward)[0]
+    return tape.record((y,), (x, scale, shift), backward)[0]
 
 
-def relu(tape: Tape, x: Value) -> Value:
-    """Return max(x, 0); its gradient passes where the result is positive (``threshold_backward``)."""
-    y = tape.run(memory_ops.relu(tape.memory, x.tensor))
+def relu_(tape: Tape, x: Value) -> Value:
+    """Return max(x, 0), in place; its gradient passes where the result is positive (``threshold_backward``)."""
+    y = x.tensor
+    tape.launch([vectorised("relu", [y], [y], converted(costs.RELU, y.item, 2))])
 
     def backward(given: Gradients) -> Gradients:
         of_x = tape.memory.tensor("grad_relu", y.rows, y.cols, y.item)
-        kernel = vectorised("relu_backward", [one(given), y], [of_x], costs.RELU)
+        kernel = vectorised("relu_backward", [one(given), y], [of_x], converted(costs.RELU, y.item, 3))
         tape.launch([replace(kernel, library="stands in: threshold_backward")])
         return (of_x,)
 
     return tape.record((y,), (x,), backward)[0]
+
+
+def add_(tape: Tape, x: Value, other: Value) -> Value:
+    """Return x + other, in place of ``x``; both get the gradient as it is."""
+    y = x.tensor
+    tape.launch([vectorised("add", [y, other.tensor], [y], converted(costs.ADD, y.item, 3))])
+    return tape.record((y,), (x, other), lambda given: (given[0], given[0]))[0]
 
 
 def tanh(tape: Tape, x: Value) -> Value:
@@ -119,6 +127,22 @@ def average_pool2d(tape: Tape, x: Value, images: Images, window: Window) -> tupl
     return tape.record((y,), (x,), backward)[0], out
 
 
+def adaptive_average(tape: Tape, x: Value, images: Images, side: int) -> tuple[Value, Images]:
+    """Return the images as means of ``side`` x ``side`` parts, which overlap where they do not divide it."""
+    out = replace(images, height=side, width=side)
+    y = tape.memory.tensor("pooled", x.tensor.rows, out.pixels, x.tensor.item)
+    window = Window(max(1, -(-images.height // side)), max(1, images.height // side))
+    tape.launch([replace(average_windows(x.tensor, y, images, window), library=f"{ADAPTIVE}pool")])
+
+    def backward(given: Gradients) -> Gradients:
+        of_x = tape.memory.tensor("grad_pool", x.tensor.rows, x.tensor.cols, x.tensor.item)
+        kernel = average_windows_backward(one(given), of_x, images, window)
+        tape.launch([replace(kernel, library=f"{ADAPTIVE}gradinput")])
+        return (of_x,)
+
+    return tape.record((y,), (x,), backward)[0], out
+
+
 def _pooled(images: Images, window: Window) -> Images:
     out = replace(images, height=window.out(images.height), width=window.out(images.width))
     if min(out.height, out.width) < 1:
@@ -154,22 +178,3 @@ def flatten(x: Value, images: Images, tape: Tape) -> Value:
         return (Tensor(gradient.name, t.rows, t.cols, t.item, gradient.address),)
 
     return tape.record((made,), (x,), backward)[0]
-
-
-def cross_entropy(tape: Tape, logits: Value) -> Value:
-    """Return the mean of -log softmax at the right class of each row, one element."""
-    t, memory = logits.tensor, tape.memory
-    shares = tape.run(memory_ops.softmax(memory, t))
-    classes = memory.tensor("classes", 1, t.rows, INDEX)
-    loss = memory.tensor("loss", 1, 1, t.item)
-    tape.launch([nll_forward(shares, classes, loss)])
-
-    def backward(given: Gradients) -> Gradients:
-        dtype = "fp32" if t.item == STATISTIC else "fp16"
-        of_shares = tape.run(memory_ops.fill(memory, t.rows, t.cols, dtype))
-        tape.launch([nll_backward(one(given), classes, of_shares)])
-        made = memory.tensor("grad_logits", t.rows, t.cols, t.item)
-        tape.launch([softmax_backward_rows(of_shares, shares, made, costs.SOFTMAX_BACKWARD)])
-        return (made,)
-
-    return tape.record((loss,), (logits,), backward)[0]

@@ -16,7 +16,7 @@ from .channels import Pass, channel_kernel
 from .planes import Band, plane_kernel
 
 if TYPE_CHECKING:
-    from pysim.program.job import Kernel, Tensor
+    from pysim.program.job import Kernel, Mode, Tensor
 
 # a mean and a variance as they come (Welford's division is left to the end of a thread's share); then the
 # difference, times a number, plus a number
@@ -27,25 +27,30 @@ KEPT = 2  # mean and 1 / deviation of a channel, kept for the way back
 NUMBERS = 4  # of a channel in evaluation: scale, shift, mean, variance
 
 
-def batch_norm_training(x: Tensor, affine: Tensor, running: Tensor, kept: Tensor, y: Tensor) -> Kernel:
+def batch_norm_training(
+    x: Tensor, affine: tuple[Tensor, Tensor], running: Tensor, kept: Tensor, y: Tensor
+) -> Kernel:
     """Return the kernel that normalises each channel by its own mean and deviation.
 
-    ``affine``: scale and shift, [channels, 2]; ``running``: averages of both statistics, which it updates;
-    ``kept``: statistics for the way back, [channels, 2]. ``x`` and ``y``: [images * channels, pixels].
+    ``affine``: scale and shift, [channels, 1]; ``running``: averages of both statistics, [channels, 2], which
+    it updates; ``kept``: statistics for the way back, [channels, 2]. ``x`` and ``y``: [images * channels,
+    pixels].
     """
     passes = Pass((0,), (), STATISTICS), Pass((0,), (1,), NORMALISE)
-    own = (affine, "read"), (running, "read"), (running, "write"), (kept, "write")
-    made = channel_kernel("batch_norm_training", (x, y), own, passes, affine.rows)  # type: ignore[arg-type]
+    own: list[tuple[Tensor, Mode]] = [(affine[0], "read"), (affine[1], "read"), (running, "read")]
+    own += [(running, "write"), (kept, "write")]
+    made = channel_kernel("batch_norm_training", (x, y), own, passes, running.rows)
     return replace(made, library="stands in: bn_fw_tr_1C11_kernel_NCHW")
 
 
 def batch_norm_backward(
-    gradient: Tensor, x: Tensor, affine: Tensor, kept: Tensor, of_x: Tensor, of_affine: Tensor
+    gradient: Tensor, x: Tensor, scale: Tensor, kept: Tensor, of_x: Tensor, of_affine: tuple[Tensor, Tensor]
 ) -> Kernel:
-    """Return the kernel that makes the gradients of ``x`` and of scale and shift, [channels, 2]."""
+    """Return the kernel that makes the gradients of ``x`` and of scale and shift, [channels, 1]."""
     passes = Pass((0, 1), (), GRADIENT_SUMS), Pass((0, 1), (2,), GRADIENT)
-    own = (affine, "read"), (kept, "read"), (of_affine, "write")
-    made = channel_kernel("batch_norm_backward", (gradient, x, of_x), own, passes, affine.rows)  # type: ignore[arg-type]
+    own: list[tuple[Tensor, Mode]] = [(scale, "read"), (kept, "read")]
+    own += [(each, "write") for each in of_affine]
+    made = channel_kernel("batch_norm_backward", (gradient, x, of_x), own, passes, kept.rows)
     return replace(made, library="stands in: bn_bw_1C11_kernel_new")
 
 

@@ -60,7 +60,7 @@ def _like(memory: Memory, name: str, tensor: Tensor, item: int = 0) -> Tensor:
     return memory.tensor(name, tensor.rows, tensor.cols, item or tensor.item)
 
 
-def _converted(work: Work, item: int, operands: int) -> Work:
+def converted(work: Work, item: int, operands: int) -> Work:
     """Add the conversions of an element, of as many operands of 2 B."""
     return work if item == 4 else replace(work, ints=work.ints + costs.CONVERT * operands)
 
@@ -72,7 +72,7 @@ def _element_wise(
     if any(shape != shapes[0] for shape in shapes):
         raise WorkloadError(f"{name}: operands (rows, columns, bytes) {shapes}: must be equal")
     out = _like(memory, name, inputs[0])
-    kernel = vectorised(name, inputs, [out], _converted(work, out.item, len(inputs) + 1), registers)
+    kernel = vectorised(name, inputs, [out], converted(work, out.item, len(inputs) + 1), registers)
     return Launched((kernel,), (out,))
 
 
@@ -282,7 +282,7 @@ def layer_norm_backward(
     check_sizes("layer_norm_backward", 0, decided_by=decided_by)
     grad = _like(memory, "grad_input", a)
     cost = costs.LAYER_NORM_BACKWARD
-    cost = replace(cost, first=_converted(cost.first, a.item, 3), second=_converted(cost.second, a.item, 4))
+    cost = replace(cost, first=converted(cost.first, a.item, 3), second=converted(cost.second, a.item, 4))
     made = [layer_norm_grad_input(gradient, a, scale, stats, grad, cost)]
     shape = gamma_shape(a.rows, a.cols, decided_by)
     sums = [memory.tensor(name, shape.grid[1], a.cols, a.item) for name in ("grad_scale", "grad_shift")]

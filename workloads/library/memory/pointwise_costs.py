@@ -95,3 +95,5 @@ REDUCE_COLD = {
 NORM = AdamCost(Work(ints=40, wait=200), Work(fp32=1, ints=1))
 LAMB_1 = AdamCost(Work(fp32=20, sfu=4, ints=60, wait=400), Work(fp32=12, sfu=3, ints=4))
 LAMB_2 = AdamCost(Work(fp32=10, sfu=3, ints=60, wait=400), Work(fp32=2, ints=2))
+# of foreach kernels, by reason: a multiplication; an addition of a multiple
+FOREACH_MUL = FOREACH_ADD = AdamCost(Work(ints=40, wait=200), Work(fp32=1, ints=1))

@@ -1,0 +1,1 @@
+"""Convolutional networks that users name, as torchvision builds them, and networks of published searches."""

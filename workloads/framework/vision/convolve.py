@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
+from pysim.program.job import Tensor
 from pysim.workloads.framework.operations import one
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.convolutions.nearest import nearest_convolution
@@ -30,7 +31,7 @@ from pysim.workloads.library.memory.images import Images, Window
 from pysim.workloads.library.memory.pointwise_parts import item_of, whole
 
 if TYPE_CHECKING:
-    from pysim.program.job import Kernel, Tensor
+    from pysim.program.job import Kernel, Memory
     from pysim.workloads.framework.tape import Gradients, Tape, Value
 
 ORDER = "order"  # a word that orders the kernels of a call
@@ -87,32 +88,45 @@ def _problem(images: Images, out: Images, window: Window, direction: str, dtype:
 def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dtype: str) -> Value:
     item, taps = x.tensor.item, window.side**2
     weight = tape.parameter("filters", out.channels, images.channels * taps, item)
-    made = tape.memory.tensor("convolved", out.count * out.channels, out.pixels, item)
 
-    def launch(direction: str, read: Sequence[Tensor], result: Tensor) -> Tensor:
-        problem = _problem(images, out, window, direction, dtype)
-        tape.launch(_launched(tape, problem, read, result))
+    def launch(direction: str, name: str, shape: tuple[int, int], *read: Tensor) -> Tensor:
+        kernels = _kernels(tape, _problem(images, out, window, direction, dtype))
+        made = _room(tape, name, shape, item, kernels)
+        tape.launch(placed(kernels, read, made, tape.memory))
         tape.work(out.count * out.pixels, out.channels, images.channels * taps)
-        return result
+        return made
 
-    launch("forward", (x.tensor, weight.tensor), made)
+    shape = out.count * out.channels, out.pixels
+    made = launch("forward", "convolved", shape, x.tensor, weight.tensor)
 
     def backward(given: Gradients) -> Gradients:
-        gradient, like = one(given), tape.memory.tensor
-        of_x = None
+        gradient, of_x = one(given), None
         if x.wanted:
-            new = like("grad_images", x.tensor.rows, x.tensor.cols, item)
-            of_x = launch("backward_data", (gradient, weight.tensor), new)
-        new = like("grad_filters", weight.tensor.rows, weight.tensor.cols, item)
-        return of_x, launch("backward_weights", (x.tensor, gradient), new)
+            like = x.tensor.rows, x.tensor.cols
+            of_x = launch("backward_data", "grad_images", like, gradient, weight.tensor)
+        like = weight.tensor.rows, weight.tensor.cols
+        return of_x, launch("backward_weights", "grad_filters", like, x.tensor, gradient)
 
     return tape.record((made,), (x, weight), backward)[0]
 
 
-def _launched(tape: Tape, problem: Convolution, read: Sequence[Tensor], result: Tensor) -> list[Kernel]:
+def _kernels(tape: Tape, problem: Convolution) -> list[Kernel]:
     if tape.device not in HOPPER:
         raise WorkloadError(f"convolution: no kernels for {tape.device}")
-    return placed(nearest_convolution(problem, tape.memory), read, result)
+    return nearest_convolution(problem, tape.memory)
+
+
+def _room(tape: Tape, name: str, shape: tuple[int, int], item: int, kernels: Sequence[Kernel]) -> Tensor:
+    """Return a new tensor with as much memory behind it as the kernels that make it write: whole tiles."""
+    address = _result(kernels).address
+    most = max(a.tensor.nbytes for k in kernels for a in k.accesses if a.tensor.address == address)
+    root = tape.memory.tensor(name, 1, max(shape[0] * shape[1], -(-most // item)), item)
+    return Tensor(name, *shape, item, root.address)
+
+
+def _result(kernels: Sequence[Kernel]) -> Tensor:
+    """Return what the last kernel writes."""
+    return next(a.tensor for a in kernels[-1].accesses if a.mode != "read" and a.tensor.name != ORDER)
 
 
 def _biased(tape: Tape, y: Value, out: Images) -> Value:
@@ -150,16 +164,18 @@ def _depthwise(tape: Tape, x: Value, images: Images, out: Images, window: Window
     return tape.record((made,), (x, weight), backward)[0]
 
 
-def placed(kernels: Sequence[Kernel], read: Sequence[Tensor], result: Tensor) -> list[Kernel]:
+def placed(
+    kernels: Sequence[Kernel], read: Sequence[Tensor], result: Tensor, memory: Memory
+) -> list[Kernel]:
     """Return a convolution's kernels with their operands where the network's tensors are.
 
     Templates of convolutions allocate operands themselves, some larger than they are (whole tiles). What they
     read before they write it stands for that of ``read`` whose size it is nearest to, what the last kernel
-    writes for ``result``. An operand that fits is moved there; one that does not stays where it is. Either
-    way the kernel is declared to touch all of the network's tensor.
+    writes for ``result``, behind which there is room. An operand that fits is moved there; one that does not
+    stays where it is. Either way the kernel is declared to touch all of the network's tensor.
     """
-    last = [a.tensor for a in kernels[-1].accesses if a.mode != "read" and a.tensor.name != ORDER]
-    stands = {last[0].address: result}
+    own = _result(kernels).address
+    stands = {own: result}
     written: set[int] = set()
     for kernel in kernels:
         for access in kernel.accesses:
@@ -167,24 +183,54 @@ def placed(kernels: Sequence[Kernel], read: Sequence[Tensor], result: Tensor) ->
             if access.mode == "read" and at not in written and at not in stands:
                 stands[at] = min(read, key=lambda t: abs(math.log(t.nbytes / access.tensor.nbytes)))
         written |= {access.tensor.address for access in kernel.accesses if access.mode != "read"}
-    made = [_moved(kernel, stands) for kernel in kernels]
+    places = _Places(stands, own, _larger(kernels, stands, memory))
+    made = [places.moved(kernel) for kernel in kernels]
     missing = [whole(t) for t in read if not any(t is there for there in stands.values())]
     return [replace(made[0], accesses=(*made[0].accesses, *missing)), *made[1:]]
 
 
-def _moved(kernel: Kernel, stands: Mapping[int, Tensor]) -> Kernel:
-    def at(tensor: Tensor) -> Tensor:
-        new = stands.get(tensor.address)
-        fits = new is not None and tensor.nbytes <= new.nbytes
-        return replace(tensor, address=new.address) if new is not None and fits else tensor
+def _larger(kernels: Sequence[Kernel], stands: Mapping[int, Tensor], memory: Memory) -> dict[int, int]:
+    """Return new addresses for operands within a call that are larger than what was allocated for them."""
+    most: dict[int, int] = {}
+    for kernel in kernels:
+        for tensor in (*kernel.args, *(access.tensor for access in kernel.accesses)):
+            if tensor.address not in stands or tensor.nbytes > stands[tensor.address].nbytes:
+                most[tensor.address] = max(tensor.nbytes, most.get(tensor.address, 0))
+    held = {tensor.address: tensor.nbytes for tensor in memory.tensors if tensor.address in most}
+    short = [address for address, size in most.items() if size > held[address]]
+    return {address: memory.tensor("operand", 1, most[address], 1).address for address in short}
 
-    accesses = []
-    for access in kernel.accesses:
-        new = stands.get(access.tensor.address)
-        if new is not None:
-            accesses.append(whole(new, access.mode))
-        if new is None or access.tensor.nbytes > new.nbytes:
-            accesses.append(access)
-    return replace(
-        kernel, name=f"conv_{kernel.name}", args=tuple(map(at, kernel.args)), accesses=tuple(accesses)
-    )
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Which tensor of the network stands for what a template has at an address; ``own``: of its result.
+
+    ``apart``: addresses of memory of its own that had no room for all that the template has there.
+    """
+
+    stands: Mapping[int, Tensor]
+    own: int
+    apart: Mapping[int, int]
+
+    def fits(self, tensor: Tensor) -> bool:
+        """Whether a template's tensor can be where that of the network is."""
+        return tensor.address == self.own or tensor.nbytes <= self.stands[tensor.address].nbytes
+
+    def at(self, tensor: Tensor) -> Tensor:
+        """Return a template's tensor at its new place."""
+        new = self.stands.get(tensor.address)
+        if new is not None and self.fits(tensor):
+            return replace(tensor, address=new.address)
+        return replace(tensor, address=self.apart.get(tensor.address, tensor.address))
+
+    def moved(self, kernel: Kernel) -> Kernel:
+        """Return a kernel of the template with its tensors at their new places."""
+        accesses = []
+        for access in kernel.accesses:
+            new = self.stands.get(access.tensor.address)
+            if new is not None:
+                accesses.append(whole(new, access.mode))
+            if new is None or access.tensor.nbytes > new.nbytes:
+                accesses.append(replace(access, tensor=self.at(access.tensor)))
+        args = tuple(map(self.at, kernel.args))
+        return replace(kernel, name=f"conv_{kernel.name}", args=args, accesses=tuple(accesses))

@@ -36,6 +36,8 @@ __all__ = ["Dependences", "Group", "dependences", "reduce_preds", "without_edges
 
 _RANK = 32  # a TB number fits below this bit
 _CHUNK = 1 << 22  # producers expanded at once, which bounds memory
+_WIDE = 64  # TBs of one region from which on it is worth a set of its own
+_LISTED = 1 << 18  # producers of the consumers of an access, from which on it is looked at
 
 
 def _clusters(job: Job, recorded: Ints, granule: int) -> tuple[dict[int, int], set[int]]:
@@ -232,6 +234,19 @@ class _Builder:
             left.append(i)
             right.append(j + base)
             base += len(record.regions)
+        apart = self._wide(sources, left)
+        if apart.any() and not apart.all():
+            # a set of all TBs of a kernel beside some of another: were they one set, each consumer that has
+            # others would list all of them
+            return [
+                wait
+                for part in (False, True)
+                for wait in self._templates(
+                    mode, regions,
+                    [record for record, wide in zip(sources, apart, strict=True) if wide == part],
+                    [rank for rank, wide in zip(ranks, apart, strict=True) if wide == part],
+                )
+            ]  # fmt: skip
         region, source = np.concatenate(left), np.concatenate(right)
         if len(region) == 0:
             return []
@@ -251,6 +266,14 @@ class _Builder:
             tbs = numbered & ((1 << _RANK) - 1)
             made.append((numbered >> _RANK, tbs, kinds, consumers[used[n] : used[n + 1]]))
         return made
+
+    @staticmethod
+    def _wide(sources: Sequence[AccessRecord], meets: Sequence[Ints]) -> NDArray[np.bool_]:
+        """Return which records have one region of many TBs, where the sets of all records would be long."""
+        sizes = np.array([len(record.regions.tbs) for record in sources], np.int64)
+        one = np.array([len(record.regions) == 1 for record in sources], bool)
+        listed = int((sizes * np.array([len(met) for met in meets], np.int64))[one].sum())
+        return one & (sizes >= _WIDE) if listed > _LISTED else np.zeros(len(sources), bool)
 
     @staticmethod
     def _members(regions: Regions, numbers: Ints, which: Ints, sets: int) -> tuple[Ints, Ints]:

@@ -49,7 +49,7 @@ class Case(gemm_case.Case):
 Stores = tuple[int, int, int]  # wavefronts, STS and conversions of a warp that bring a tile to shared memory
 
 
-def _shared_stores(case: Case, widths: tuple[int, int]) -> Stores:
+def shared_stores(case: Case, widths: tuple[int, int]) -> Stores:
     """Return what a warp does to move the tiles of A and B from registers to shared memory.
 
     Where fp16 is multiplied as fp32, each value is converted first: an instruction of the sfu pipe, whose
@@ -81,7 +81,7 @@ def _load(
         emit_loads(code, 0, ops, level=level, ahead=ahead)
 
 
-def _stage(code: Code, tiling: Tiling, stores: Stores) -> None:
+def stage(code: Code, tiling: Tiling, stores: Stores) -> None:
     """Store the tile in flight to shared memory."""
     code.wait(0)
     if tiling.stages == 1:
@@ -90,7 +90,7 @@ def _stage(code: Code, tiling: Tiling, stores: Stores) -> None:
     code.barrier()
 
 
-def _multiply(
+def multiply(
     code: Code,
     case: Case,
     k: int,
@@ -111,19 +111,19 @@ def _multiply(
     )
 
 
-def _step(code: Code, case: Case, stores: Stores) -> None:
+def step(code: Code, case: Case, stores: Stores) -> None:
     """Multiply a whole tile and store the next one, one after the other or among each other."""
     t = case.tiling
     if not t.overlap:
-        _multiply(code, case, t.tk)
-        _stage(code, t, stores)
+        multiply(code, case, t.tk)
+        stage(code, t, stores)
         return
     last = t.tk // GROUPS
-    _multiply(code, case, t.tk - 2 * last)
+    multiply(code, case, t.tk - 2 * last)
     code.wait(0)
-    _multiply(code, case, last, 0, stores, 0)
+    multiply(code, case, last, 0, stores, 0)
     code.barrier()
-    _multiply(code, case, last, 0, wait=0)
+    multiply(code, case, last, 0, wait=0)
 
 
 def _variant(case: Case, number: int) -> Code:
@@ -157,23 +157,23 @@ def main_loop(code: Code, case: Case, valid: tuple[int, int], first: int, depth:
         ]
         _load(code, both[::-1] if t.cutlass else both, together=not t.cutlass, level=level, ahead=ahead)
 
-    stores = _shared_stores(case, widths)
+    stores = shared_stores(case, widths)
     code.compute(int=40, control=2, chain=FFMA_LATENCY + t.fetch // 2)
     fetch(t.tk if steps else rest, 0)
-    _stage(code, t, stores)
+    stage(code, t, stores)
     if steps > 1:
         mark = code.loop_begin()
         fetch(t.tk, 0, level=0, ahead=1)
-        _step(code, case, stores)
+        step(code, case, stores)
         code.loop_end(mark, steps - 1)
     if steps and rest:
         fetch(rest, steps)
     if steps:
-        _multiply(code, case, t.tk)
+        multiply(code, case, t.tk)
     if rest:
         if steps:
-            _stage(code, t, stores)
-        _multiply(code, case, rest)
+            stage(code, t, stores)
+        multiply(code, case, rest)
 
 
 def add_slices(code: Code, t: Tiling) -> None:

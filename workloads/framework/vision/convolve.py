@@ -3,8 +3,8 @@
 A tensor of images has a row for each channel of each image. On an H200 and an H100 kernels are those that
 cuDNN's heuristics choose (``library.choose_convolution``): PyTorch asks them, as ``benchmark`` is off. Where a
 pixel's bytes are is not known of these, so each of their thread blocks is taken to need all of its operands
-(``convolution._coarse``): schemes that are finer than kernels win nothing at such a convolution. Backward
-PyTorch launches the gradient of the images, then that of the filters, then that of the bias.
+(``convolution._coarse``): schemes that are finer than kernels win nothing at such a convolution. On GPUs of
+Volta and Ampere tiled kernels stand in (``tiled``), whose thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of the filters, then that of the bias.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from pysim.workloads.library.images.windows import (
 )
 from pysim.workloads.library.memory.images import Images, Window
 from pysim.workloads.library.memory.pointwise_parts import item_of, whole
+
+from .tiled import by_tiles
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory
@@ -90,9 +92,13 @@ def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dt
     weight = tape.parameter("filters", out.channels, images.channels * taps, item)
 
     def launch(direction: str, name: str, shape: tuple[int, int], *read: Tensor) -> Tensor:
-        kernels = _kernels(tape, _problem(images, out, window, direction, dtype))
-        made = _room(tape, name, shape, item, kernels)
-        tape.launch(placed(kernels, read, made, tape.memory))
+        if tape.device in HOPPER:
+            kernels = nearest_convolution(_problem(images, out, window, direction, dtype), tape.memory)
+            made = _room(tape, name, shape, item, kernels)
+            tape.launch(placed(kernels, read, made, tape.memory))
+        else:
+            made = tape.memory.tensor(name, *shape, item)
+            tape.launch(by_tiles(tape.device, direction, images, out, window, dtype, (*read, made)))
         tape.work(out.count * out.pixels, out.channels, images.channels * taps)
         return made
 
@@ -108,12 +114,6 @@ def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dt
         return of_x, launch("backward_weights", "grad_filters", like, x.tensor, gradient)
 
     return tape.record((made,), (x, weight), backward)[0]
-
-
-def _kernels(tape: Tape, problem: Convolution) -> list[Kernel]:
-    if tape.device not in HOPPER:
-        raise WorkloadError(f"convolution: no kernels for {tape.device}")
-    return nearest_convolution(problem, tape.memory)
 
 
 def _room(tape: Tape, name: str, shape: tuple[int, int], item: int, kernels: Sequence[Kernel]) -> Tensor:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pysim.workloads.framework.tape import Gradients, Tape, Value
 
 ADAPTIVE = "stands in: adaptive_average_"
+MEANS = "stands in: reduce_kernel<512, 1> (mean)"
 STATISTIC = 4  # bytes of a channel's statistics, fp32 for all types
 
 
@@ -152,16 +153,20 @@ def _pooled(images: Images, window: Window) -> Images:
 
 def average(tape: Tape, x: Value, images: Images) -> Value:
     """Return the mean of each channel of each image, [images, channels]; backward: each pixel's share."""
-    launched = memory_ops.sum_rows(tape.memory, x.tensor, cold=True)
-    sums = tape.run(launched)
-    made = Tensor("means", images.count, images.channels, x.tensor.item, sums.address)
+    memory, planes, item = tape.memory, x.tensor.rows, x.tensor.item
+    whole = Window(images.height, images.height)
+    try:
+        sums = tape.run(memory_ops.sum_rows(memory, x.tensor, cold=True))
+    except WorkloadError:  # of few pixels the sum has no template
+        sums = memory.tensor("means", planes, 1, item)
+        tape.launch([replace(average_windows(x.tensor, sums, images, whole), library=MEANS)])
+    made = Tensor("means", images.count, images.channels, item, sums.address)
 
     def backward(given: Gradients) -> Gradients:
-        of_x = tape.memory.tensor("grad_mean", x.tensor.rows, x.tensor.cols, x.tensor.item)
+        of_x = memory.tensor("grad_mean", planes, x.tensor.cols, item)
         gradient = one(given)
-        view = Tensor(gradient.name, x.tensor.rows, 1, gradient.item, gradient.address)
-        whole = Images(images.count, images.channels, images.height, images.width)
-        kernel = average_windows_backward(view, of_x, whole, Window(1, 1))
+        view = Tensor(gradient.name, planes, 1, item, gradient.address)
+        kernel = average_windows_backward(view, of_x, images, whole)
         tape.launch([replace(kernel, library="stands in: elementwise_kernel (div of an expanded gradient)")])
         return (of_x,)
 

@@ -45,6 +45,7 @@ from .networks.persistent_rnn import persistent_rnn
 from .networks.pytorch import Kernels
 from .networks.rnn import gru, lstm, vanilla
 from .networks.transformer import transformer as make_transformer
+from .networks.vision.named import VISION
 
 Factory = Callable[..., Job]
 MACHINE = "hints"  # the parameter of a factory that says which machine it makes kernels for
@@ -195,7 +196,7 @@ def mlp(
     return make_mlp(layers, width, batch, dtype, kernels, hints)
 
 
-ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS}  # networks of published shapes (``networks.shapes``)
+ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS, **VISION}  # networks of published shapes (``networks.shapes``)
 WORKLOADS: dict[str, Factory] = {
     "gemm": gemm,
     "gru": gru,

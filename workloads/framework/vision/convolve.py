@@ -34,6 +34,7 @@ from .tiled import by_tiles
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory
+    from pysim.workloads.framework.repeated import Made
     from pysim.workloads.framework.tape import Gradients, Tape, Value
 
 ORDER = "order"  # a word that orders the kernels of a call
@@ -92,15 +93,18 @@ def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dt
     weight = tape.parameter("filters", out.channels, images.channels * taps, item)
 
     def launch(direction: str, name: str, shape: tuple[int, int], *read: Tensor) -> Tensor:
-        if tape.device in HOPPER:
-            kernels = nearest_convolution(_problem(images, out, window, direction, dtype), tape.memory)
+        problem = _problem(images, out, window, direction, dtype)
+
+        def make() -> Made:
+            if tape.device not in HOPPER:
+                made = tape.memory.tensor(name, *shape, item)
+                return by_tiles(tape.device, direction, images, out, window, dtype, (*read, made)), (made,)
+            kernels = nearest_convolution(problem, tape.memory)
             made = _room(tape, name, shape, item, kernels)
-            tape.launch(placed(kernels, read, made, tape.memory))
-        else:
-            made = tape.memory.tensor(name, *shape, item)
-            tape.launch(by_tiles(tape.device, direction, images, out, window, dtype, (*read, made)))
+            return placed(kernels, read, made, tape.memory), (made,)
+
         tape.work(out.count * out.pixels, out.channels, images.channels * taps)
-        return made
+        return tape.call(("convolution", problem, window, tape.device), read, make)[0]
 
     shape = out.count * out.channels, out.pixels
     made = launch("forward", "convolved", shape, x.tensor, weight.tensor)

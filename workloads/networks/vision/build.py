@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
-from pysim.workloads.framework.caching import reused
 from pysim.workloads.framework.losses import backward_from, cross_entropy
-from pysim.workloads.framework.optimizers import optimizer
 from pysim.workloads.framework.tape import Tape, Value
 from pysim.workloads.library.arguments import check_names, check_sizes
-from pysim.workloads.library.choices.chooser import DEVICES, MEASURED
 from pysim.workloads.library.memory.images import Images
 from pysim.workloads.library.memory.pointwise_parts import item_of
+from pysim.workloads.networks.passes import check_pass, device_of, job_of
 
 if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
 
-PASSES = "forward", "training"
 DTYPES = "fp32", "fp16"
 MOST_IMAGES, MOST_SIDE = 2**12, 2**12
 
 
 @dataclass(slots=True)
 class Pictures:
-    """A network that is being built: its tape, the images that the last layer made, and their type."""
+    """A network that is being built: its tape, the images that it reads, and their type."""
 
     tape: Tape
     x: Value
@@ -35,38 +32,36 @@ class Pictures:
     dtype: str
 
 
-def network_job(
-    name: str,
-    build: Callable[[Pictures], Value],
-    *,
-    batch: int,
-    side: int,
-    passes: str,
-    dtype: str,
-    hints: MachineHints | None,
-    channels: int = 3,
-) -> Job:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a user asks of a network: images of ``side`` x ``side``, the pass, the type, the machine."""
+
+    batch: int
+    side: int
+    passes: str
+    dtype: str
+    hints: MachineHints | None
+    channels: int = 3
+
+
+def network_job(name: str, build: Callable[[Pictures], Value], asked: Asked, steps: int) -> Job:
     """Return the job of a network; ``build`` makes logits [images, classes] of the images.
 
-    ``passes``: ``forward`` as in evaluation, or ``training``: forward, cross entropy, backward, and a step of
-    SGD with momentum. Addresses are those of PyTorch's caching allocator. Raises WorkloadError for sizes that
-    leave no pixels, and for what has no kernel on the device.
+    A pass is ``forward`` as in evaluation, or ``training``: forward, cross entropy, backward, and a step of
+    SGD with momentum. Raises WorkloadError for sizes that leave no pixels, and for what has no kernel on the
+    device.
     """
-    check_sizes(name, most=MOST_IMAGES, batch=batch)
-    check_sizes(name, most=MOST_SIDE, side=side)
-    check_names(name, PASSES, **{"pass": passes})
-    check_names(name, DTYPES, dtype=dtype)
-    device = hints.name if hints is not None else MEASURED
-    if device not in DEVICES:
-        raise WorkloadError(f"{name}: GPU {device}: there are kernels for {', '.join(DEVICES)}")
-    memory = Memory()
-    tape = Tape(memory, training=passes == "training", device=device)
-    images = Images(batch, channels, side, side)
-    x = tape.value("images", batch * channels, images.pixels, item_of(dtype), wanted=False)
-    logits = build(Pictures(tape, x, images, dtype))
-    if tape.training:
-        backward_from(tape, cross_entropy(tape, logits))
-    kernels = reused(tape.kernels, memory)
-    if tape.training:
-        kernels += optimizer("sgd", tape.weights, memory)
-    return Job(f"{name}:batch={batch},side={side},pass={passes}", kernels, totals=tape.totals)
+    check_sizes(name, most=MOST_IMAGES, batch=asked.batch)
+    check_sizes(name, most=MOST_SIDE, side=asked.side)
+    check_pass(name, asked.passes, ("forward", "training"))
+    check_names(name, DTYPES, dtype=asked.dtype)
+    tape = Tape(Memory(), training=asked.passes == "training", device=device_of(asked.hints, name))
+    images = Images(asked.batch, asked.channels, asked.side, asked.side)
+    x = tape.value("images", images.count * images.channels, images.pixels, item_of(asked.dtype), wanted=False)
+    try:
+        logits = build(Pictures(tape, x, images, asked.dtype))
+        if tape.training:
+            backward_from(tape, cross_entropy(tape, logits))
+        return job_of(name, tape, steps, "sgd" if tape.training else "none")
+    except WorkloadError as error:
+        raise WorkloadError(f"{name}: {error}") from error

@@ -1,0 +1,64 @@
+"""Convolutional networks by name, as factories of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pysim.workloads.networks.shapes import PLAIN, RESNET
+
+from .build import Asked, Pictures, network_job
+from .plain import lenet, plain
+from .residual import residual
+
+if TYPE_CHECKING:
+    from pysim.program.job import Job
+    from pysim.workloads.framework.tape import Value
+    from pysim.workloads.kernels.machine_hints import MachineHints
+
+LENET_LAYERS = 5
+
+
+def _factory(name: str, build: Callable[[Pictures], Value], steps: int, doc: str) -> Callable[..., Job]:
+    def made(
+        batch: int = 1,
+        side: int = 224,
+        pass_: str = "forward",
+        dtype: str = "fp32",
+        hints: MachineHints | None = None,
+    ) -> Job:
+        return network_job(name, build, Asked(batch, side, pass_, dtype, hints), steps)
+
+    made.__doc__ = f"""Make a pass of {doc}.
+
+    ``pass``: forward as in evaluation, or a training step with SGD with momentum. Images are ``batch`` of
+    ``side`` x ``side`` pixels, channels first.
+    """
+    return made
+
+
+def _lenet(
+    batch: int = 1,
+    side: int = 28,
+    pass_: str = "forward",
+    dtype: str = "fp32",
+    hints: MachineHints | None = None,
+) -> Job:
+    """Make a pass of LeNet-5 on images of one channel; keys as those of the other networks."""
+    return network_job("lenet", lenet, Asked(batch, side, pass_, dtype, hints, 1), LENET_LAYERS)
+
+
+def _made() -> dict[str, Callable[..., Job]]:
+    factories = {}
+    for name, shape in RESNET.items():
+        note = f" ({shape.note})" if shape.note else ""
+        doc = f"{name} as torchvision builds it{note}"
+        factories[name] = _factory(name, lambda p, s=shape: residual(s, p), sum(shape.blocks), doc)  # type: ignore[misc]
+    for name, flat in PLAIN.items():
+        layers = sum(1 for filters, *_ in flat.features if filters) + len(flat.linear)
+        doc = f"{name} as torchvision builds it"
+        factories[name] = _factory(name, lambda p, s=flat: plain(s, p), layers, doc)  # type: ignore[misc]
+    return factories
+
+
+VISION: dict[str, Callable[..., Job]] = {**_made(), "lenet": _lenet}

@@ -18,6 +18,7 @@ from pysim.program.job import Kernel, Tensor
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.hopper_gemm import NOT_WITHIN, Within
 from pysim.workloads.library.gemms.launches import gemm
+from pysim.workloads.library.images.windows import bias_gradient
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import pointwise_gather as gathers
 from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
@@ -117,9 +118,16 @@ def column_sums(tape: Tape, gradient: Tensor) -> Tensor:
             launched = memory_ops.sum_columns(tape.memory, gradient, cold=True)
             return launched.kernels, launched.outputs
 
-        return tape.call("sum_columns", (gradient,), make)[0]
+        try:
+            return tape.call("sum_columns", (gradient,), make)[0]
+        except WorkloadError:
+            pass  # of few rows there is no template
     sums = tape.memory.tensor("sums", 1, gradient.cols, gradient.item)
-    tape.launch([few_columns_sum(gradient, sums)])
+    if gradient.cols <= FEW:
+        tape.launch([few_columns_sum(gradient, sums)])
+    else:  # columns are as channels of images of a pixel
+        view = Tensor(gradient.name, gradient.rows * gradient.cols, 1, gradient.item, gradient.address)
+        tape.launch([bias_gradient(view, sums, gradient.cols)])
     return sums
 
 

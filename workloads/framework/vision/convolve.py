@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
@@ -28,7 +28,7 @@ from pysim.workloads.library.images.windows import (
     depthwise_filters,
 )
 from pysim.workloads.library.memory.images import Images, Window
-from pysim.workloads.library.memory.pointwise_parts import item_of, whole
+from pysim.workloads.library.memory.pointwise_parts import flat, item_of, whole
 
 from .tiled import by_tiles
 
@@ -189,7 +189,7 @@ def placed(
         written |= {access.tensor.address for access in kernel.accesses if access.mode != "read"}
     places = _Places(stands, own, _larger(kernels, stands, memory))
     made = [places.moved(kernel) for kernel in kernels]
-    missing = [whole(t) for t in read if not any(t is there for there in stands.values())]
+    missing = [whole(flat(t)) for t in read if not any(t is there for there in stands.values())]
     return [replace(made[0], accesses=(*made[0].accesses, *missing)), *made[1:]]
 
 
@@ -215,17 +215,28 @@ class _Places:
     stands: Mapping[int, Tensor]
     own: int
     apart: Mapping[int, int]
+    made: dict[Tensor, Tensor] = field(default_factory=dict)
 
     def fits(self, tensor: Tensor) -> bool:
         """Whether a template's tensor can be where that of the network is."""
         return tensor.address == self.own or tensor.nbytes <= self.stands[tensor.address].nbytes
 
     def at(self, tensor: Tensor) -> Tensor:
-        """Return a template's tensor at its new place."""
+        """Return a template's tensor at its new place, one new tensor wherever kernels name it."""
+        if tensor not in self.made:
+            self.made[tensor] = self._at(tensor)
+        return self.made[tensor]
+
+    def _at(self, tensor: Tensor) -> Tensor:
         new = self.stands.get(tensor.address)
         if new is not None and self.fits(tensor):
             return replace(tensor, address=new.address)
         return replace(tensor, address=self.apart.get(tensor.address, tensor.address))
+
+    @staticmethod
+    def boxed(kernel: Kernel) -> bool:
+        """Whether a kernel copies boxes of a tensor of the template's shape, which it must declare, too."""
+        return "hopper" in kernel.name
 
     def moved(self, kernel: Kernel) -> Kernel:
         """Return a kernel of the template with its tensors at their new places."""
@@ -233,8 +244,8 @@ class _Places:
         for access in kernel.accesses:
             new = self.stands.get(access.tensor.address)
             if new is not None:
-                accesses.append(whole(new, access.mode))
-            if new is None or access.tensor.nbytes > new.nbytes:
+                accesses.append(whole(flat(new), access.mode))
+            if new is None or access.tensor.nbytes > new.nbytes or self.boxed(kernel):
                 accesses.append(replace(access, tensor=self.at(access.tensor)))
         args = tuple(map(self.at, kernel.args))
         return replace(kernel, name=f"conv_{kernel.name}", args=args, accesses=tuple(accesses))

@@ -9,6 +9,7 @@ each row; here it takes the first, since no simulated kernel knows a target. Non
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,25 +20,35 @@ from pysim.program.job import Access, Kernel, Mode, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 
+from . import pointwise_costs as costs
 from .pointwise_parts import Work, line, loads, rows, shuffles, stores, whole
+from .pointwise_softmax import softmax_backward_rows, softmax_forward
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_THREADS, VECTOR, REGISTERS = 1024, 16, 40
+WARP_ROW = 1024
 FORWARD = (Work(fp32=1, control=1), Work(fp32=3, sfu=1, control=1), Work(fp32=3, sfu=1, control=1))
 BACKWARD = (Work(fp32=1, control=1), Work(fp32=4, sfu=1, control=1))
 STANDS_IN = "stands in, not measured: "
 
 
 def log_softmax_rows(source: Tensor, target: Tensor) -> Kernel:
-    """Return the log-softmax of each row: two passes that read it, a third that writes the result."""
-    kernel = _row_passes("log_softmax", [source], target, FORWARD)
-    return kernel
+    """Return the log-softmax of each row: two passes that read it, a third that writes the result.
+
+    Rows of at most ``WARP_ROW`` elements are a warp's, as those of a softmax (``softmax_warp_forward``).
+    """
+    if WARP <= source.cols <= WARP_ROW:
+        return replace(softmax_forward(source, target, costs.SOFTMAX), name="log_softmax")
+    return _row_passes("log_softmax", [source], target, FORWARD)
 
 
 def log_softmax_backward_rows(gradient: Tensor, output: Tensor, target: Tensor) -> Kernel:
     """Return the gradient of a log-softmax: a pass that adds the gradients of a row, one for the result."""
+    if WARP <= output.cols <= WARP_ROW:
+        made = softmax_backward_rows(gradient, output, target, costs.SOFTMAX_BACKWARD)
+        return replace(made, name="log_softmax_backward")
     return _row_passes("log_softmax_backward", [gradient, output], target, BACKWARD)
 
 

@@ -131,3 +131,85 @@ PLAIN = {
     ),
 }  # fmt: skip
 LENET = 61.706, LECUN  # thousand parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Genes:
+    """A cell: pairs of (operation, input), two of which make a sum, and which results are concatenated."""
+
+    pairs: tuple[tuple[str, int], ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A network of searched cells: ``layers`` normal cells a stage, ``filters`` of the first stage."""
+
+    normal: Genes
+    reduction: Genes
+    layers: int
+    filters: int
+    published: float
+    gmacs: float
+    source: str
+    classes: int = 1000
+    note: str = ""
+
+
+CELLS = {
+    "nasnet-a": Cells(
+        Genes(
+            (
+                ("sep5", 1), ("sep3", 0), ("sep5", 0), ("sep3", 0), ("avg", 1), ("skip", 0), ("avg", 0),
+                ("avg", 0), ("sep3", 1), ("skip", 1),
+            ),
+            (0, 2, 3, 4, 5, 6),
+        ),
+        Genes(
+            (
+                ("sep5", 1), ("sep7", 0), ("max", 1), ("sep7", 0), ("avg", 1), ("sep5", 0), ("skip", 3),
+                ("avg", 2), ("sep3", 2), ("max", 1),
+            ),
+            (3, 4, 5, 6),
+        ),
+        4, 44, 5.3, 0.564, "Zoph et al. 2018, NASNet, figure 4 and table 2: NASNet-A (4 @ 1056)",
+    ),
+    "amoebanet-a": Cells(
+        Genes(
+            (
+                ("avg", 0), ("max", 1), ("sep3", 0), ("sep5", 2), ("sep3", 0), ("avg", 3), ("sep3", 1),
+                ("skip", 1), ("skip", 0), ("avg", 1),
+            ),
+            (4, 5, 6),
+        ),
+        Genes(
+            (
+                ("avg", 0), ("sep3", 1), ("max", 0), ("sep7", 2), ("sep7", 0), ("avg", 1), ("max", 0),
+                ("max", 1), ("sep7", 0), ("sep3", 5),
+            ),
+            (3, 4, 6),
+        ),
+        4, 50, 5.1, 0.555, "Real et al. 2019, AmoebaNet, figure 5 and table 2: AmoebaNet-A (4, 50)",
+        note="cells as in DARTS's genotypes; 1 x 7 and 7 x 1 filters are taken as separable 7 x 7",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Wired:
+    """RandWire-WS of the small regime: ``nodes`` of a stage, ``filters`` of the first.
+
+    Nodes are in a ring with ``near`` neighbours each, edges rewired with a probability of ``rewired``.
+    """
+
+    nodes: int
+    filters: int
+    near: int
+    rewired: float
+    published: float
+    gmacs: float
+    source: str
+    classes: int = 1000
+
+
+RANDWIRE = Wired(32, 78, 4, 0.75, 5.6, 0.583, "Xie et al. 2019, RandWire, tables 1 and 2, WS(4, 0.75), C = 78")

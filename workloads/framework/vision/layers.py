@@ -6,12 +6,15 @@ backward.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.workloads.framework.operations import one
+from pysim.workloads.library.images.cat import cat_channels, take_channels
 from pysim.workloads.library.images.norms import (
     KEPT,
     NUMBERS,
@@ -65,18 +68,46 @@ def batch_norm2d(tape: Tape, x: Value, images: Images) -> Value:
     return tape.record((y,), (x, scale, shift), backward)[0]
 
 
+def relu(tape: Tape, x: Value) -> Value:
+    """Return max(x, 0) in memory of its own; the gradient as of :func:`relu_`."""
+    y = tape.run(memory_ops.relu(tape.memory, x.tensor))
+    return tape.record((y,), (x,), partial(_relu_backward, tape, y))[0]
+
+
+def _relu_backward(tape: Tape, y: Tensor, given: Gradients) -> Gradients:
+    of_x = tape.memory.tensor("grad_relu", y.rows, y.cols, y.item)
+    kernel = vectorised("relu_backward", [one(given), y], [of_x], converted(costs.RELU, y.item, 3))
+    tape.launch([replace(kernel, library="stands in: threshold_backward")])
+    return (of_x,)
+
+
+def cat(tape: Tape, parts: Sequence[Value], images: Images) -> tuple[Value, Images]:
+    """Return the channels of several images of one size, one behind another; ``images``: of any of them.
+
+    Backward: a copy of each part's channels out of the gradient.
+    """
+    count, tensors = images.count, [part.tensor for part in parts]
+    planes = sum(t.rows for t in tensors)
+    made = tape.memory.tensor("cat", planes, images.pixels, tensors[0].item)
+    tape.launch([cat_channels(tensors, made, count)])
+
+    def backward(given: Gradients) -> Gradients:
+        back, first = [], 0
+        for t in tensors:
+            new = tape.memory.tensor("grad_part", t.rows, t.cols, t.item)
+            tape.launch([take_channels(one(given), first, new, count)])
+            first += t.rows // count
+            back.append(new)
+        return back
+
+    return tape.record((made,), parts, backward)[0], replace(images, channels=planes // count)
+
+
 def relu_(tape: Tape, x: Value) -> Value:
     """Return max(x, 0), in place; its gradient passes where the result is positive (``threshold_backward``)."""
     y = x.tensor
     tape.launch([vectorised("relu", [y], [y], converted(costs.RELU, y.item, 2))])
-
-    def backward(given: Gradients) -> Gradients:
-        of_x = tape.memory.tensor("grad_relu", y.rows, y.cols, y.item)
-        kernel = vectorised("relu_backward", [one(given), y], [of_x], converted(costs.RELU, y.item, 3))
-        tape.launch([replace(kernel, library="stands in: threshold_backward")])
-        return (of_x,)
-
-    return tape.record((y,), (x,), backward)[0]
+    return tape.record((y,), (x,), partial(_relu_backward, tape, y))[0]
 
 
 def add_(tape: Tape, x: Value, other: Value) -> Value:

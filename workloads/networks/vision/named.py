@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pysim.workloads.networks.shapes import PLAIN, RESNET
+from pysim.workloads.networks.passes import layers_of
+from pysim.workloads.networks.shapes import CELLS, PLAIN, RESNET, Cells
 
 from .build import Asked, Pictures, network_job
+from .cells import cells
 from .plain import lenet, plain
 from .residual import residual
 
@@ -48,6 +50,26 @@ def _lenet(
     return network_job("lenet", lenet, Asked(batch, side, pass_, dtype, hints, 1), LENET_LAYERS)
 
 
+def _cells(name: str, shape: Cells) -> Callable[..., Job]:
+    def made(
+        batch: int = 1,
+        side: int = 224,
+        pass_: str = "forward",
+        dtype: str = "fp32",
+        layers: int = 0,
+        hints: MachineHints | None = None,
+    ) -> Job:
+        each = layers_of(name, layers, shape.layers)
+        asked = Asked(batch, side, pass_, dtype, hints)
+        return network_job(name, lambda p: cells(shape, p, each), asked, 3 * each)
+
+    made.__doc__ = f"""Make a pass of {name} ({shape.source}), of ``layers`` normal cells a stage.
+
+    Other keys as those of the other networks. {shape.note}
+    """
+    return made
+
+
 def _made() -> dict[str, Callable[..., Job]]:
     factories = {}
     for name, shape in RESNET.items():
@@ -58,7 +80,7 @@ def _made() -> dict[str, Callable[..., Job]]:
         layers = sum(1 for filters, *_ in flat.features if filters) + len(flat.linear)
         doc = f"{name} as torchvision builds it"
         factories[name] = _factory(name, lambda p, s=flat: plain(s, p), layers, doc)  # type: ignore[misc]
-    return factories
+    return factories | {name: _cells(name, shape) for name, shape in CELLS.items()}
 
 
 VISION: dict[str, Callable[..., Job]] = {**_made(), "lenet": _lenet}

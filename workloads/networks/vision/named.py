@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pysim.workloads.networks.passes import layers_of
-from pysim.workloads.networks.shapes import CELLS, PLAIN, RESNET, Cells
+from pysim.workloads.networks.shapes import CELLS, PLAIN, RANDWIRE, RESNET, Cells
 
 from .build import Asked, Pictures, network_job
 from .cells import cells
 from .plain import lenet, plain
 from .residual import residual
+from .wired import wired
 
 if TYPE_CHECKING:
     from pysim.program.job import Job
@@ -70,6 +71,24 @@ def _cells(name: str, shape: Cells) -> Callable[..., Job]:
     return made
 
 
+def _randwire(
+    batch: int = 1,
+    side: int = 224,
+    pass_: str = "forward",
+    dtype: str = "fp32",
+    layers: int = 0,
+    seed: int = 1,
+    hints: MachineHints | None = None,
+) -> Job:
+    """Make a pass of RandWire-WS of the small regime, of ``layers`` nodes a stage, wired by ``seed``.
+
+    Other keys as those of the other networks.
+    """
+    nodes = layers_of("randwire", layers, RANDWIRE.nodes)
+    asked = Asked(batch, side, pass_, dtype, hints)
+    return network_job("randwire", lambda p: wired(RANDWIRE, p, nodes, seed), asked, 3 * nodes)
+
+
 def _made() -> dict[str, Callable[..., Job]]:
     factories = {}
     for name, shape in RESNET.items():
@@ -83,4 +102,4 @@ def _made() -> dict[str, Callable[..., Job]]:
     return factories | {name: _cells(name, shape) for name, shape in CELLS.items()}
 
 
-VISION: dict[str, Callable[..., Job]] = {**_made(), "lenet": _lenet}
+VISION: dict[str, Callable[..., Job]] = {**_made(), "lenet": _lenet, "randwire": _randwire}

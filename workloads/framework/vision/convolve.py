@@ -4,7 +4,8 @@ A tensor of images has a row for each channel of each image. On an H200 and an H
 cuDNN's heuristics choose (``library.choose_convolution``): PyTorch asks them, as ``benchmark`` is off. Where a
 pixel's bytes are is not known of these, so each of their thread blocks is taken to need all of its operands
 (``convolution._coarse``): schemes that are finer than kernels win nothing at such a convolution. On GPUs of
-Volta and Ampere tiled kernels stand in (``tiled``), whose thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of the filters, then that of the bias.
+Volta and Ampere, and for the few sizes that no template fits, tiled kernels stand in (``tiled``), whose
+thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of the filters, then that of the bias.
 """
 
 from __future__ import annotations
@@ -96,10 +97,10 @@ def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dt
         problem = _problem(images, out, window, direction, dtype)
 
         def make() -> Made:
-            if tape.device not in HOPPER:
+            kernels = _chosen(tape, problem)
+            if not kernels:
                 made = tape.memory.tensor(name, *shape, item)
                 return by_tiles(tape.device, direction, images, out, window, dtype, (*read, made)), (made,)
-            kernels = nearest_convolution(problem, tape.memory)
             made = _room(tape, name, shape, item, kernels)
             return placed(kernels, read, made, tape.memory), (made,)
 
@@ -118,6 +119,18 @@ def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dt
         return of_x, launch("backward_weights", "grad_filters", like, x.tensor, gradient)
 
     return tape.record((made,), (x, weight), backward)[0]
+
+
+def _chosen(tape: Tape, problem: Convolution) -> list[Kernel]:
+    """Return the library's kernels, or none before Hopper and for fp32 where no template fits."""
+    if tape.device not in HOPPER:
+        return []
+    try:
+        return nearest_convolution(problem, tape.memory)
+    except WorkloadError:
+        if problem.dtype != "fp32":
+            raise
+        return []
 
 
 def _room(tape: Tape, name: str, shape: tuple[int, int], item: int, kernels: Sequence[Kernel]) -> Tensor:

@@ -1,8 +1,8 @@
 """The kernels of a convolution, with a stand-in where what the library chooses has no template.
 
-Without template are some transforms (FFT; Winograd of other filters than 3 x 3 of stride 1). An implicit
-GEMM of the same type and direction, which the library chooses for other sizes, stands in for them, and says
-so in reports.
+Without template are some transforms (FFT; Winograd of other filters than 3 x 3 of stride 1), and templates
+of some kernels do not fit sizes that are odd. An implicit GEMM of the same type and direction, which the
+library chooses for other sizes, stands in for them, and says so in reports.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
+from pysim.program.pattern_check import check_kernel_patterns
 
 from .chooser import choose_convolution, of_family
 from .convolution import convolution
@@ -26,6 +27,7 @@ IMPLICIT = {
     "backward_data": ("sm80_xmma_dgrad_implicit_gemm", "dgrad_engine"),
     "backward_weights": ("sm80_xmma_wgrad_implicit_gemm_indexed", "wgrad_alg0_engine"),
 }
+EVEN = 8  # channels and filters of whole vectors
 OPERANDS = 3  # of the main kernel, at the least
 
 
@@ -37,17 +39,30 @@ def nearest_convolution(conv: Convolution, memory: Memory) -> list[Kernel]:
     """
     try:
         told, others = choose_convolution(conv)
-        return _named(convolution(told, others, conv, memory), told.name)
+        return _named(_sound(convolution(told, others, conv, memory), conv), told.name)
     except WorkloadError as error:
         refused = error
     for family in IMPLICIT[conv.direction]:
         try:
             told, others = of_family(conv, family)
-            made = convolution(told, others, conv, memory)
+            made = _sound(convolution(told, others, conv, memory), conv)
         except WorkloadError:
             continue
         return _named(made, f"stands in: {told.name}")
-    raise refused
+    raise WorkloadError(
+        f"convolution of {conv.channels} channels to {conv.filters}, {conv.dtype}, {conv.direction}: no template"
+        " fits"
+    ) from refused
+
+
+def _sound(kernels: list[Kernel], conv: Convolution) -> list[Kernel]:
+    """Return kernels that touch no more than they declare; raise WorkloadError for others.
+
+    Only templates of odd sizes may: the others are not looked at.
+    """
+    for kernel in kernels if conv.channels % EVEN or conv.filters % EVEN else ():
+        check_kernel_patterns(f"convolution: kernel {kernel.name}", kernel)
+    return kernels
 
 
 def _named(kernels: list[Kernel], library: str) -> list[Kernel]:

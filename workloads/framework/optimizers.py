@@ -77,9 +77,14 @@ def _lamb(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> 
 
 
 def _sgd(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> list[Kernel]:
-    moments, stands = _like(memory, "moment", parameters), "stands in, not measured: multi_tensor_apply_kernel, "
+    moments, stands = (
+        _like(memory, "moment", parameters),
+        "stands in, not measured: multi_tensor_apply_kernel, ",
+    )
     scaled = multi.Pass("foreach_mul", (0,), (0,), costs.FOREACH_MUL, 32, f"{stands}BinaryOpScalarFunctor")
-    added = multi.Pass("foreach_add", (0, 1), (0,), costs.FOREACH_ADD, 32, f"{stands}BinaryOpListAlphaFunctor")
+    added = multi.Pass(
+        "foreach_add", (0, 1), (0,), costs.FOREACH_ADD, 32, f"{stands}BinaryOpListAlphaFunctor"
+    )
     return [
         *multi.multi_tensor(scaled, [moments]),
         *multi.multi_tensor(added, [moments, gradients]),

@@ -104,13 +104,15 @@ def _tiling(m: int, n: int, images: int, k: int, dtype: Dtype, hints: MachineHin
         if isinstance(tile, Tiling) and tile.split_k == 1 and time < float("inf"):
             found.append((time * -(-n // tile.tn) * tile.tn / n, replace(tile, column_raster=False)))
     if not found:
-        raise WorkloadError(f"convolution on {hints.name}: {dtype}: no tile: there are those of Volta's GEMMs")
+        raise WorkloadError(
+            f"convolution on {hints.name}: {dtype}: no tile: there are those of Volta's GEMMs"
+        )
     return min(found, key=lambda pair: pair[0])[1]
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a program depends on; ``merged``: channels are fewer than a step is deep, so taps are as channels."""
+    """What a program depends on: the convolution, the tile, bytes of an element."""
 
     f: Filtered
     t: Tiling
@@ -118,6 +120,7 @@ class _Plan:
 
     @property
     def merged(self) -> bool:
+        """Whether channels are fewer than a step is deep, so that taps are as channels."""
         return self.f.each < self.t.tk
 
     @property
@@ -127,6 +130,7 @@ class _Plan:
 
     @property
     def grid(self) -> tuple[int, int, int]:
+        """TBs in x (pixels), y (filters) and z (images)."""
         return -(-self.f.pixels[1] // self.t.tn), -(-self.f.made // self.t.tm), self.f.images
 
     @property
@@ -140,6 +144,7 @@ class _Plan:
 
     @property
     def squared(self) -> int:
+        """Pixels of the larger plane for each of the smaller one."""
         return self.f.stride**2
 
     def shift(self, tap: int, *, last: bool) -> int:
@@ -184,7 +189,16 @@ class _Plan:
 
 
 def _loads(
-    code: Code, plan: _Plan, valid: tuple[int, int], tap: int, at: int, k: int, *, last: bool, level: int, ahead: int
+    code: Code,
+    plan: _Plan,
+    valid: tuple[int, int],
+    tap: int,
+    at: int,
+    k: int,
+    *,
+    last: bool,
+    level: int,
+    ahead: int,
 ) -> None:
     """Load ``k`` of both operands from step ``at`` of a tap on."""
     f, t = plan.f, plan.t
@@ -329,7 +343,13 @@ class Weights(volta_gemm.Case):
 
 
 def filter_gradient(
-    name: str, images: Tensor, gradient: Tensor, result: Tensor, f: Filtered, dtype: Dtype, hints: MachineHints
+    name: str,
+    images: Tensor,
+    gradient: Tensor,
+    result: Tensor,
+    f: Filtered,
+    dtype: Dtype,
+    hints: MachineHints,
 ) -> Kernel:
     """Return the kernel of the gradient of the filters, [filters, taps * channels].
 
@@ -340,7 +360,9 @@ def filter_gradient(
     m, n = f.filters, f.channels * f.side**2
     tile = choose_tiling(m, n, k, dtype, b_t=True, hints=hints)
     if not isinstance(tile, Tiling):
-        raise WorkloadError(f"convolution on {hints.name}: {dtype}: no tile: there are those of Volta's GEMMs")
+        raise WorkloadError(
+            f"convolution on {hints.name}: {dtype}: no tile: there are those of Volta's GEMMs"
+        )
     t = replace(tile, column_raster=False)
     held = images.rows * images.cols
     case = Weights(
@@ -352,7 +374,9 @@ def filter_gradient(
         Tensor(images.name, 1, held, images.item, images.address),
     )
     mode: Mode = "update" if t.split_k > 1 else "write"
-    made = case.accesses(*views, result, lambda x: x % gx, lambda x: x // gx % gy, lambda x: x // (gx * gy))[2]
+    made = case.accesses(*views, result, lambda x: x % gx, lambda x: x // gx % gy, lambda x: x // (gx * gy))[
+        2
+    ]
     accesses = (*(Access(view, "read", partial(_all, view)) for view in views), replace(made, mode=mode))
     return Kernel(
         name, volta_gemm.program_of(case), (gx, gy, gz), (*views, result), accesses,

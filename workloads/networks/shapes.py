@@ -212,4 +212,6 @@ class Wired:
     classes: int = 1000
 
 
-RANDWIRE = Wired(32, 78, 4, 0.75, 5.6, 0.583, "Xie et al. 2019, RandWire, tables 1 and 2, WS(4, 0.75), C = 78")
+RANDWIRE = Wired(
+    32, 78, 4, 0.75, 5.6, 0.583, "Xie et al. 2019, RandWire, tables 1 and 2, WS(4, 0.75), C = 78"
+)

@@ -1,11 +1,12 @@
-"""Convolutions on a tape with their gradients: which kernels run follows from sizes, type and device.
+"""Convolutions on a tape with their gradients: kernels follow from sizes, type and device.
 
 A tensor of images has a row for each channel of each image. On an H200 and an H100 kernels are those that
 cuDNN's heuristics choose (``library.choose_convolution``): PyTorch asks them, as ``benchmark`` is off. Where a
 pixel's bytes are is not known of these, so each of their thread blocks is taken to need all of its operands
 (``convolution._coarse``): schemes that are finer than kernels win nothing at such a convolution. On GPUs of
 Volta and Ampere, and for the few sizes that no template fits, tiled kernels stand in (``tiled``), whose
-thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of the filters, then that of the bias.
+thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of the
+filters, then that of the bias.
 """
 
 from __future__ import annotations
@@ -181,9 +182,7 @@ def _depthwise(tape: Tape, x: Value, images: Images, out: Images, window: Window
     return tape.record((made,), (x, weight), backward)[0]
 
 
-def placed(
-    kernels: Sequence[Kernel], read: Sequence[Tensor], result: Tensor, memory: Memory
-) -> list[Kernel]:
+def placed(kernels: Sequence[Kernel], read: Sequence[Tensor], result: Tensor, memory: Memory) -> list[Kernel]:
     """Return a convolution's kernels with their operands where the network's tensors are.
 
     Templates of convolutions allocate operands themselves, some larger than they are (whole tiles). What they

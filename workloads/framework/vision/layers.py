@@ -61,7 +61,10 @@ def batch_norm2d(tape: Tape, x: Value, images: Images) -> Value:
 
     def backward(given: Gradients) -> Gradients:
         of_x = memory.tensor("grad_images", x.tensor.rows, x.tensor.cols, x.tensor.item)
-        made = memory.tensor("grad_scale", channels, 1, STATISTIC), memory.tensor("grad_shift", channels, 1, STATISTIC)
+        made = (
+            memory.tensor("grad_scale", channels, 1, STATISTIC),
+            memory.tensor("grad_shift", channels, 1, STATISTIC),
+        )
         tape.launch([batch_norm_backward(one(given), x.tensor, scale.tensor, kept, of_x, made)])
         return of_x, *made
 
@@ -104,7 +107,7 @@ def cat(tape: Tape, parts: Sequence[Value], images: Images) -> tuple[Value, Imag
 
 
 def relu_(tape: Tape, x: Value) -> Value:
-    """Return max(x, 0), in place; its gradient passes where the result is positive (``threshold_backward``)."""
+    """Return max(x, 0), in place; its gradient passes where the result is positive."""
     y = x.tensor
     tape.launch([vectorised("relu", [y], [y], converted(costs.RELU, y.item, 2))])
     return tape.record((y,), (x,), partial(_relu_backward, tape, y))[0]
@@ -178,7 +181,9 @@ def adaptive_average(tape: Tape, x: Value, images: Images, side: int) -> tuple[V
 def _pooled(images: Images, window: Window) -> Images:
     out = replace(images, height=window.out(images.height), width=window.out(images.width))
     if min(out.height, out.width) < 1:
-        raise WorkloadError(f"pooling: windows of {window.side} on {images.height} x {images.width}: no result")
+        raise WorkloadError(
+            f"pooling: windows of {window.side} on {images.height} x {images.width}: no result"
+        )
     return out
 
 

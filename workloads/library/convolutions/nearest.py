@@ -49,9 +49,9 @@ def nearest_convolution(conv: Convolution, memory: Memory) -> list[Kernel]:
         except WorkloadError:
             continue
         return _named(made, f"stands in: {told.name}")
+    sizes = f"{conv.channels} channels to {conv.filters}"
     raise WorkloadError(
-        f"convolution of {conv.channels} channels to {conv.filters}, {conv.dtype}, {conv.direction}: no template"
-        " fits"
+        f"convolution of {sizes}, {conv.dtype}, {conv.direction}: no template fits"
     ) from refused
 
 

@@ -1,1 +1,1 @@
-"""Kernels over images with channels first, beside those of `library.memory.images`: training, pooling, depthwise."""
+"""Kernels over images with channels first, beside `library.memory.images`: training, pooling, depthwise."""

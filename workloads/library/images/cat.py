@@ -36,8 +36,14 @@ def cat_channels(parts: Sequence[Tensor], whole: Tensor, count: int) -> Kernel:
 
     Raises WorkloadError for more than seven parts, and for parts that do not fill the whole.
     """
-    if len(parts) > MOST or sum(p.rows for p in parts) != whole.rows or any(p.cols != whole.cols for p in parts):
-        raise WorkloadError(f"cat: {len(parts)} tensors into {whole.rows} planes: at most {MOST}, that fill it")
+    if (
+        len(parts) > MOST
+        or sum(p.rows for p in parts) != whole.rows
+        or any(p.cols != whole.cols for p in parts)
+    ):
+        raise WorkloadError(
+            f"cat: {len(parts)} tensors into {whole.rows} planes: at most {MOST}, that fill it"
+        )
     firsts = np.cumsum([0, *(p.rows * p.cols // count for p in parts)]).tolist()[:-1]
     return _copies("cat", parts, firsts, whole, count, gather=True, library="stands in: CatArrayBatchedCopy")
 
@@ -49,7 +55,14 @@ def take_channels(whole: Tensor, first: int, part: Tensor, count: int) -> Kernel
 
 
 def _copies(
-    name: str, parts: Sequence[Tensor], firsts: Sequence[int], whole: Tensor, count: int, *, gather: bool, library: str
+    name: str,
+    parts: Sequence[Tensor],
+    firsts: Sequence[int],
+    whole: Tensor,
+    count: int,
+    *,
+    gather: bool,
+    library: str,
 ) -> Kernel:
     """Return the kernel: TBs in x take chunks of one part after another, y is the image."""
     size = whole.rows * whole.cols // count
@@ -58,6 +71,7 @@ def _copies(
     code: list[tuple[tuple[Op, ...], ...]] = []
     rows: list[int] = []
     accesses = []
+    tbs = sum(-(-view.cols // CHUNK) for view in views)  # of an image
     for number, (view, first) in enumerate(zip(views, firsts, strict=True)):
         begin, chunks = len(rows), -(-view.cols // CHUNK)
         last = view.cols - (chunks - 1) * CHUNK
@@ -66,28 +80,24 @@ def _copies(
                 rows += [len(code)] * many
                 ops = _code(number, len(views), begin, (view.cols, size), first, view.item, active, gather)
                 code.append((ops,) * (THREADS // WARP))
-        part = partial(_part, begin, chunks, view.cols)
-        small, large = Access(view, "read" if gather else "write", partial(part, 0)), partial(part, first)
-        accesses += [small, Access(wide, "write" if gather else "read", large)]
+        part = partial(_part, tbs, begin, chunks, view.cols)
+        accesses.append(Access(view, "read" if gather else "write", partial(part, 0)))
+        accesses.append(Access(wide, "write" if gather else "read", partial(part, first)))
     order = np.tile(np.array(rows, np.uint32), count)
     program = warp_specialized(name, code, order, registers=REGISTERS, smem=0, args=len(views) + 1)
-    accesses = [Access(a.tensor, a.mode, partial(_of_x, a.regions, len(rows))) for a in accesses]
-    return Kernel(name, program, (len(rows), count, 1), (*views, wide), tuple(accesses), library=library)
+    return Kernel(name, program, (tbs, count, 1), (*views, wide), tuple(accesses), library=library)
 
 
-def _of_x(regions: partial[Ints], tbs_x: int, tbs: Ints) -> Ints:
-    tbs = np.asarray(tbs, np.int64)
-    made: Ints = regions(tbs % tbs_x, tbs // tbs_x)
-    return made
-
-
-def _part(begin: int, chunks: int, cols: int, first: int, x: Ints, image: Ints) -> Ints:
+def _part(tbs_x: int, begin: int, chunks: int, cols: int, first: int, tbs: Ints) -> Ints:
     """Return the elements of an image that TBs take of a part, ``first`` elements further on."""
+    image, x = np.divmod(np.asarray(tbs, np.int64), tbs_x)
     chunk = x - begin
     there = (chunk >= 0) & (chunk < chunks)
     low = np.where(there, chunk * CHUNK, 0)
     high = np.where(there, np.minimum(low + CHUNK, cols), 0)
-    return np.stack([image, image + there, np.where(there, low + first, 0), np.where(there, high + first, 0)], 1)
+    return np.stack(
+        [image, image + there, np.where(there, low + first, 0), np.where(there, high + first, 0)], 1
+    )
 
 
 def _code(

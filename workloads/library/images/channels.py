@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
-from pysim.program.warp_program import Code, Op, Pattern, Program
+from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.memory.pointwise_parts import Work, paired, shuffles
 
@@ -32,7 +32,7 @@ WARPS = THREADS // WARP
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass reads and writes of each pixel, by number of the kernel's tensors; ``work``: of a pixel."""
+    """What a pass reads and writes of each pixel, by number of the kernel's tensors, and its ``work``."""
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -41,7 +41,11 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """``pixels``: of a plane of each tensor, ``items``: bytes of one; ``own``: values of a channel, bytes, whether written."""
+    """What a program depends on.
+
+    ``pixels``: of a plane of each tensor, ``items``: bytes of one; ``own``: values of a channel, bytes of one,
+    and whether they are written.
+    """
 
     name: str
     count: int
@@ -216,7 +220,7 @@ def _touch(
     def patterns(arg: int, turn: int) -> tuple[Pattern, ...]:
         size, pixels = shape.items[arg], shape.pixels[arg]
         plane, image = pixels * size, shape.channels * pixels * size
-        moves = {"bx": plane, "step": step * image + turn_step * THREADS * vector * size}
+        moves: dict[str, Any] = {"bx": plane, "step": step * image + turn_step * THREADS * vector * size}
         if outer:
             moves |= {"step2": image, "level2": 1}
         made = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -149,7 +149,9 @@ def _pixels(shape: _Shape, number: int, tbs: Ints) -> Ints:
     low = first * operand.size // shape.made - operand.around
     high = -(-last * operand.size // shape.made) + operand.around
     low = np.minimum(low, part * operand.shift)
-    high = np.where(part == shape.tbs - 1, operand.size, np.maximum(high, part * operand.shift + operand.span))
+    high = np.where(
+        part == shape.tbs - 1, operand.size, np.maximum(high, part * operand.shift + operand.span)
+    )
     return np.stack([plane, plane + 1, np.maximum(low, 0), np.minimum(high, operand.size)], 1)
 
 
@@ -209,7 +211,9 @@ def _own_loads(code: Code, arg: int, values: int, item: int) -> None:
     """Load a TB's share of what belongs to channels: each warp all of it, as each thread needs some."""
     for first in range(0, min(values, MOST_PLANES), WARP):
         lanes = (1 << min(WARP, values - first)) - 1
-        code.load(0, paired(Pattern(arg, item, base=first * item, by=values * item, s0=item, lanes=lanes)), level=2)
+        code.load(
+            0, paired(Pattern(arg, item, base=first * item, by=values * item, s0=item, lanes=lanes)), level=2
+        )
 
 
 def _spread(
@@ -223,11 +227,13 @@ def _spread(
         room = span - wide * apart
         at = room * (turn * loads + number) // max(1, loads * turns - 1) if room > 0 else 0
         made = line(arg, item, THREADS, base=at * item, apart=apart * item, active=wide)
-        code.load(0, *(paired(replace(p, bx=where["bx"], by=where["by"], bz=where["bz"])) for p in made), level=2)
+        code.load(
+            0, *(paired(replace(p, bx=where["bx"], by=where["by"], bz=where["bz"])) for p in made), level=2
+        )
 
 
 def _line(code: Code, arg: int, item: int, shape: _Shape, turn: int, active: int) -> None:
     made = line(arg, item, THREADS, base=turn * THREADS * item, active=active)
     plane = max(1, shape.together) * shape.made * item
-    moves = {"bx": shape.chunk * item, "by": plane, "bz": shape.channels * shape.made * item}
+    moves: dict[str, Any] = {"bx": shape.chunk * item, "by": plane, "bz": shape.channels * shape.made * item}
     code.store(1, *(paired(replace(p, **moves)) for p in made), level=2)

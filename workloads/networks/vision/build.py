@@ -57,7 +57,9 @@ def network_job(name: str, build: Callable[[Pictures], Value], asked: Asked, ste
     check_names(name, DTYPES, dtype=asked.dtype)
     tape = Tape(Memory(), training=asked.passes == "training", device=device_of(asked.hints, name))
     images = Images(asked.batch, asked.channels, asked.side, asked.side)
-    x = tape.value("images", images.count * images.channels, images.pixels, item_of(asked.dtype), wanted=False)
+    x = tape.value(
+        "images", images.count * images.channels, images.pixels, item_of(asked.dtype), wanted=False
+    )
     try:
         logits = build(Pictures(tape, x, images, asked.dtype))
         if tape.training:

@@ -70,7 +70,9 @@ class _Run:
         """Return a ReLU, a separable convolution of 3 x 3 and a normalisation."""
         tape, dtype, images = self.p.tape, self.p.dtype, state[1]
         x = la.relu(tape, state[0])
-        y, images = conv2d(tape, x, images, images.channels, Window(3, stride, 1), dtype, groups=images.channels)
+        y, images = conv2d(
+            tape, x, images, images.channels, Window(3, stride, 1), dtype, groups=images.channels
+        )
         return self.normalised(conv2d(tape, y, images, filters, ONE, dtype))
 
     def stage(self, state: State, filters: int, wires: list[list[int]]) -> State:

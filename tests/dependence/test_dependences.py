@@ -258,3 +258,20 @@ def test_producers_are_expanded_in_pieces(text, monkeypatch):
     made = dependences(make(text)).groups
     for name in ("kernel", "producer_ptr", "producers", "kinds", "consumer_ptr", "consumers"):
         assert getattr(made, name).tobytes() == getattr(want, name).tobytes()
+
+
+def test_sets_of_whole_kernels_are_kept_apart(monkeypatch):
+    """A kernel overwrites what all TBs of another read, and what its own predecessor wrote: the same edges."""
+    x = Tensor("x", 128, 64, 4, 1 << 20)
+    rows, whole = [(n, n + 1, 0, 64) for n in range(128)], [(0, 128, 0, 64)] * 100
+    kernels = [
+        kernel(128, (x, "write", rows)),
+        kernel(100, (x, "read", whole)),
+        kernel(128, (x, "write", rows)),
+    ]
+    job = Job("reused", kernels)
+    together = dependences(job)
+    monkeypatch.setattr(module, "_LISTED", 0)
+    apart = dependences(job)
+    assert edges_of(job, apart) == edges_of(job, together)
+    assert len(apart.groups.producers) < len(together.groups.producers) / 10

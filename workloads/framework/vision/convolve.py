@@ -1,8 +1,8 @@
 """Convolutions on a tape with their gradients: kernels follow from sizes, type and device.
 
 A tensor of images has a row for each channel of each image. On an H200 and an H100 kernels are those that
-cuDNN's heuristics choose (``library.choose_convolution``): PyTorch asks them, as ``benchmark`` is off. Where a
-pixel's bytes are is not known of these, so each of their thread blocks is taken to need all of its operands
+cuDNN's heuristics choose (``library.choose_convolution``): PyTorch asks them, as ``benchmark`` is off. Where
+a pixel's bytes are is not known of these, so each of their thread blocks is taken to need all operands
 (``convolution._coarse``): schemes that are finer than kernels win nothing at such a convolution. On GPUs of
 Volta and Ampere, and for the few sizes that no template fits, tiled kernels stand in (``tiled``), whose
 thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of the
@@ -61,15 +61,13 @@ def conv2d(
     _check(x, images, window, dtype)
     out = Images(images.count, filters, window.out(images.height), window.out(images.width))
     if groups == 1:
-        y = _dense(tape, x, images, out, window, dtype)
-    elif groups == images.channels == filters:
-        y = _depthwise(tape, x, images, out, window)
-    else:
-        raise WorkloadError(
-            f"convolution: {groups} groups of {images.channels} channels and {filters} filters: must be 1, or"
-            " as many as channels and filters"
-        )
-    return (_biased(tape, y, out) if bias else y), out
+        return _dense(tape, x, images, out, window, dtype, bias=bias), out
+    if groups == images.channels == filters and not bias:
+        return _depthwise(tape, x, images, out, window), out
+    raise WorkloadError(
+        f"convolution: {groups} groups of {images.channels} channels and {filters} filters: must be 1, or as many"
+        " as channels and filters, and then without a bias"
+    )
 
 
 def _check(x: Value, images: Images, window: Window, dtype: str) -> None:
@@ -90,7 +88,9 @@ def _problem(images: Images, out: Images, window: Window, direction: str, dtype:
     )  # fmt: skip
 
 
-def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dtype: str) -> Value:
+def _dense(
+    tape: Tape, x: Value, images: Images, out: Images, window: Window, dtype: str, *, bias: bool
+) -> Value:
     item, taps = x.tensor.item, window.side**2
     weight = tape.parameter("filters", out.channels, images.channels * taps, item)
 
@@ -110,6 +110,8 @@ def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dt
 
     shape = out.count * out.channels, out.pixels
     made = launch("forward", "convolved", shape, x.tensor, weight.tensor)
+    biases = (tape.parameter("bias", 1, out.channels, item),) if bias else ()
+    tape.launch(add_bias(made, each.tensor, out.channels) for each in biases)  # in place
 
     def backward(given: Gradients) -> Gradients:
         gradient, of_x = one(given), None
@@ -117,9 +119,12 @@ def _dense(tape: Tape, x: Value, images: Images, out: Images, window: Window, dt
             like = x.tensor.rows, x.tensor.cols
             of_x = launch("backward_data", "grad_images", like, gradient, weight.tensor)
         like = weight.tensor.rows, weight.tensor.cols
-        return of_x, launch("backward_weights", "grad_filters", like, x.tensor, gradient)
+        of_weight = launch("backward_weights", "grad_filters", like, x.tensor, gradient)
+        sums = [tape.memory.tensor("grad_bias", 1, out.channels, item) for _ in biases]
+        tape.launch(bias_gradient(gradient, each, out.channels) for each in sums)
+        return of_x, of_weight, *sums
 
-    return tape.record((made,), (x, weight), backward)[0]
+    return tape.record((made,), (x, weight, *biases), backward)[0]
 
 
 def _chosen(tape: Tape, problem: Convolution) -> list[Kernel]:
@@ -145,19 +150,6 @@ def _room(tape: Tape, name: str, shape: tuple[int, int], item: int, kernels: Seq
 def _result(kernels: Sequence[Kernel]) -> Tensor:
     """Return what the last kernel writes."""
     return next(a.tensor for a in kernels[-1].accesses if a.mode != "read" and a.tensor.name != ORDER)
-
-
-def _biased(tape: Tape, y: Value, out: Images) -> Value:
-    """Return ``y`` plus a number of each channel, added in place."""
-    bias = tape.parameter("bias", 1, out.channels, y.tensor.item)
-    tape.launch([add_bias(y.tensor, bias.tensor, out.channels)])
-
-    def backward(given: Gradients) -> Gradients:
-        made = tape.memory.tensor("grad_bias", 1, out.channels, y.tensor.item)
-        tape.launch([bias_gradient(one(given), made, out.channels)])
-        return one(given), made
-
-    return tape.record((y.tensor,), (y, bias), backward)[0]
 
 
 def _depthwise(tape: Tape, x: Value, images: Images, out: Images, window: Window) -> Value:

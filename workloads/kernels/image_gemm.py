@@ -138,8 +138,8 @@ class _Plan:
         """The GEMM of an image, for the epilogue."""
         taps, deep = self.taps
         return volta_gemm.Case(
-            self.t, self.f.made, self.f.pixels[1], taps * deep, self.item, self.item, self.f.data, False, False,
-            batch=max(2, self.f.images),
+            self.t, self.f.made, self.f.pixels[1], taps * deep, self.item, self.item, self.f.data, False,
+            False, batch=max(2, self.f.images),
         )  # fmt: skip
 
     @property

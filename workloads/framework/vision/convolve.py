@@ -65,8 +65,8 @@ def conv2d(
     if groups == images.channels == filters and not bias:
         return _depthwise(tape, x, images, out, window), out
     raise WorkloadError(
-        f"convolution: {groups} groups of {images.channels} channels and {filters} filters: must be 1, or as many"
-        " as channels and filters, and then without a bias"
+        f"convolution: {groups} groups of {images.channels} channels and {filters} filters: must be 1, or as"
+        " many as channels and filters, and then without a bias"
     )
 
 

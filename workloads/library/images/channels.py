@@ -43,8 +43,8 @@ class Pass:
 class _Shape:
     """What a program depends on.
 
-    ``pixels``: of a plane of each tensor, ``items``: bytes of one; ``own``: values of a channel, bytes of one,
-    and whether they are written.
+    ``pixels``: of a plane of each tensor, ``items``: bytes of one; ``own``: values of a channel, bytes of
+    one, and whether they are written.
     """
 
     name: str

@@ -38,6 +38,7 @@ from .kernels.pointwise import pointwise as pointwise_kernel
 from .kernels.stream_k import stream_k as stream_k_gemm
 from .kernels.stream_k import workspace
 from .kernels.tiling import Tiling
+from .networks.experts import moe_block
 from .networks.language import LANGUAGE
 from .networks.llama import LLAMAS
 from .networks.mlp import mlp as make_mlp
@@ -196,7 +197,8 @@ def mlp(
     return make_mlp(layers, width, batch, dtype, kernels, hints)
 
 
-ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS, **VISION}  # networks of published shapes (``networks.shapes``)
+# networks of published shapes (``networks.shapes``)
+ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS, **VISION, "moe-block": moe_block}
 WORKLOADS: dict[str, Factory] = {
     "gemm": gemm,
     "gru": gru,

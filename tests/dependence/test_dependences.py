@@ -261,7 +261,7 @@ def test_producers_are_expanded_in_pieces(text, monkeypatch):
 
 
 def test_sets_of_whole_kernels_are_kept_apart(monkeypatch):
-    """A kernel overwrites what all TBs of another read, and what its own predecessor wrote: the same edges."""
+    """A kernel overwrites what all TBs of another read, and what one before wrote: the same edges."""
     x = Tensor("x", 128, 64, 4, 1 << 20)
     rows, whole = [(n, n + 1, 0, 64) for n in range(128)], [(0, 128, 0, 64)] * 100
     kernels = [

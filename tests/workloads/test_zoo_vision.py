@@ -15,6 +15,7 @@ from pysim.workloads.framework.vision.convolve import conv2d
 from pysim.workloads.library.images.cat import cat_channels, take_channels
 from pysim.workloads.library.images.windows import average_windows, average_windows_backward, largest
 from pysim.workloads.library.memory.images import INDEX, Images, Window
+from pysim.workloads.networks.experts import drawn_tokens
 from pysim.workloads.networks.shapes import CELLS, LENET, PLAIN, RANDWIRE, RESNET
 from pysim.workloads.registry import make
 
@@ -209,3 +210,24 @@ def test_groups_of_channels_are_refused():
     x = tape.value("x", 8, 64, 4)
     with pytest.raises(WorkloadError, match="2 groups of 8 channels"):
         conv2d(tape, x, Images(1, 8, 8, 8), 16, Window(3, 1, 1), "fp32", groups=2)
+
+
+def test_a_block_of_experts_has_its_tokens_and_weights():
+    job = make("moe-block:seq=64,hidden=256,ffn=512")
+    tokens = [len(taken) for taken in drawn_tokens(64, 8, 2, 1)]
+    assert sum(tokens) == 2 * 64
+    assert job.totals.parameters == 8 * 3 * 256 * 512 + 8 * 256
+    assert job.totals.flops == 2 * 3 * 256 * 512 * sum(tokens) + 2 * 64 * 256 * 8
+    added = [kernel for kernel in job.kernels if kernel.name == "index_add"]
+    assert [kernel.tbs for kernel in added] == [many for many in tokens if many]
+    check_patterns(job)
+    with pytest.raises(WorkloadError, match="pass = training: must be forward"):
+        make("moe-block:pass=training")
+
+
+@pytest.mark.deep
+def test_a_block_of_experts_runs():
+    job = make("moe-block:seq=32,hidden=256,ffn=256,experts=4")
+    times = simulate("h200", job, "stream,graph,tb_static").frame("runs").set_index("scheme")["time_us"]
+    assert 0 < times["graph"] < times["stream"]
+    assert times["tb_static"] < times["stream"]

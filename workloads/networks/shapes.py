@@ -215,3 +215,17 @@ class Wired:
 RANDWIRE = Wired(
     32, 78, 4, 0.75, 5.6, 0.583, "Xie et al. 2019, RandWire, tables 1 and 2, WS(4, 0.75), C = 78"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """A mixture of ``experts`` of which a token goes to ``top``: ``d`` columns, ``ffn`` within an expert."""
+
+    d: int
+    ffn: int
+    experts: int
+    top: int
+    source: str
+
+
+MIXTRAL = Experts(4096, 14336, 8, 2, "Jiang et al. 2024, Mixtral 8x7B, table 1")

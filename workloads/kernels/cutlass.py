@@ -27,7 +27,7 @@ from pysim.program.warp_program import SLOTS, Affine, Code, Program, TensorTile
 from . import gemm_case
 from .gemm_case import Loads, agreed
 from .split_k_serial import FIRST_Z, LAST_Z, epilogue_rounds, serial_epilogue, serial_program
-from .tiles import WARP, Tile, tile_ops
+from .tiles import WARP, Tile, emit_loads, tile_ops
 
 ITEM = 2
 MMA = (16, 8, 16)  # M, N, K of an mma
@@ -163,7 +163,7 @@ class Case(gemm_case.Case):
 def copy_width(tile: Tile, widest: int = VECTOR) -> int:
     """Return the bytes a lane of a copy or store: as many as the alignment of the tile's rows allows."""
     width = widest
-    while width > tile.item and (tile.pitch % width or tile.cols * tile.item % width or tile.bz % width):
+    while width > tile.item and not tile.aligned(width):
         width //= 2
     return width
 
@@ -275,6 +275,12 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int) -> Non
     each = t.wm * t.wn // WARP // len(stores)  # sums of a thread in a round
     written = each * 4 * WARP // LINE
     last = number & LAST_Z or t.split_k == 1
+    if case.bias and last:
+        bias = case.bias_tile()
+        ops = tile_ops(bias, t.warps, copy_width(bias), (1, valid[1]))
+        emit_loads(code, 0, ops)
+        code.wait(0)
+        code.compute(fp32=t.wm * t.wn // WARP, int=len(ops), chain=4)
     unit = GELU if t.gelu and last else {}
     work = {"fp32": each, "int": 2 * each} | {pipe: each * count for pipe, count in unit.items()}
 
@@ -300,10 +306,10 @@ def program_of(case: Case) -> Program | RecordedProgram:
     if t.split_k > 1:
         return serial_program(
             name, t.grid(case.m, case.n, case.k), partial(_variant, case),
-            warps=t.warps, registers=t.registers, smem=t.smem, args=3,
+            warps=t.warps, registers=t.registers, smem=t.smem, args=case.args,
         )  # fmt: skip
     variants = tuple(tuple(_variant(case, number).ops) for number in range(8))
-    return Program(name, variants, t.warps, t.registers, t.smem, 3)
+    return Program(name, variants, t.warps, t.registers, t.smem, case.args)
 
 
 def case_of(
@@ -316,10 +322,11 @@ def case_of(
     a_t: bool = False,
     b_t: bool = False,
     beta: float = 0.0,
+    bias: bool = False,
 ) -> Case:
     """Return the case of a GEMM of tensors whose shapes and items must agree."""
     m, n, k, times = agreed(name, a, b, c, a_t=a_t, b_t=b_t, wide=True)
-    case = Case(tiling, m, n, k, ITEM, ITEM, a_t, b_t, beta != 0.0, times=times)
+    case = Case(tiling, m, n, k, ITEM, ITEM, a_t, b_t, beta != 0.0, times=times, bias=bias)
     check(name, case, (a, b, c))
     return case
 
@@ -340,23 +347,26 @@ def cutlass_gemm(
     a_t: bool = False,
     b_t: bool = False,
     beta: float = 0.0,
+    bias: Tensor | None = None,
     stream: int = 0,
 ) -> Kernel:
-    """Make the kernel C = A B + beta C in fp16 (``gemm.gemm``).
+    """Make the kernel C = A B + beta C + bias in fp16 (``gemm.gemm``).
 
     Parts of a split K add to C in turn. Where A has several times K columns, the first K are read, and each
     step waits for its columns in every K of them, as a gated unit in between would.
     """
-    case = case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
+    case = case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta, bias=bias is not None)
     gx, gy, gz = tiling.grid(case.m, case.n, case.k)
     accesses = case.accesses(a, b, c, lambda t: t % gx, lambda t: t // gx % gy, lambda t: t // (gx * gy))
+    more = () if bias is None else (bias,)
+    of_bias = (case.bias_access(each, lambda t: t % gx, lambda t: t // (gx * gy)) for each in more)
     grid = (gx, gy, gz)
     return Kernel(
         name,
         program_of(case),
         grid,
-        (a, b, c),
-        accesses,
+        (a, b, c, *more),
+        (*accesses, *of_bias),
         stream,
         library=tiling.library,
         tensor=tiling.tensor,

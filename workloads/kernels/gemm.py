@@ -28,14 +28,15 @@ def gemm(
     a_t: bool = False,
     b_t: bool = False,
     beta: float = 0.0,
+    bias: Tensor | None = None,
     stream: int = 0,
 ) -> Kernel:
-    """Make the kernel C = A B + beta C, as libraries write it for Volta or Ampere, as the tiling says.
+    """Make the kernel C = A B + beta C + bias, as libraries write it for Volta or Ampere, as the tiling says.
 
     ``a`` is [M, K] ([K, M] with ``a_t``), ``b`` is [K, N] ([N, K] with ``b_t``), ``c`` is [M, N], all
-    row-major. Parts of a split K add to C in any order on Volta, where C must hold beta C before
-    (``adds_to_c``, ``copy.fill``), and in turn in CUTLASS's kernels.
+    row-major; ``bias`` is [1, N]. Parts of a split K add to C in any order on Volta, where C must hold beta C
+    and the bias before (``adds_to_c``, ``copy.fill``), and in turn in CUTLASS's kernels.
     """
     if isinstance(tiling, Multistage):
-        return cutlass_gemm(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta, stream=stream)
-    return volta_gemm(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta, stream=stream)
+        return cutlass_gemm(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta, bias=bias, stream=stream)
+    return volta_gemm(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta, bias=bias, stream=stream)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Mode, Tensor
@@ -15,7 +18,6 @@ from .tiles import Tile, blocks_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -50,11 +52,28 @@ class Tiled(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where an operand's matrices are in a tensor whose rows have ``cols`` elements.
+
+    The first matrix begins at column ``first``; each next one ``down`` rows below and ``right`` columns on.
+    """
+
+    cols: int
+    first: int = 0
+    down: int = 0
+    right: int = 0
+
+
+Places = tuple[Place, Place, Place]
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """What a GEMM's program depends on: the tiling, sizes in elements, bytes an element and storage orders.
 
-    ``beside``: of A, B and C of a batch, whether matrices lie side by side, not stacked. ``times``: A has so
-    many times K columns; the first are read, all are waited for.
+    ``batch``: GEMMs in one launch, along z of the grid. ``places``: where the matrices of A, B and C are;
+    empty: each fills its tensor. ``times``: A has so many times K columns; the first are read, all are waited
+    for. ``bias``: a row of N, argument 3, is added to each row of C.
     """
 
     tiling: Tiled
@@ -67,65 +86,68 @@ class Case:
     b_t: bool
     beta: bool
     batch: int = 1
-    beside: tuple[bool, bool, bool] = (False, False, False)
+    places: Places | tuple[()] = ()
     times: int = 1
+    bias: bool = False
 
-    def operands(self) -> tuple[Tile, Tile, Tile]:
-        """Tiles of A, B and C as their tensors are stored."""
-        t, item, chunk = self.tiling, self.item, self.tiling.chunk(self.k)
-        a_pitch = (self.m if self.a_t else self.k * self.times) * item
-        b_pitch = (self.k if self.b_t else self.n) * item
-        if self.a_t:
-            a = Tile(0, a_pitch, item, t.tk, t.tm, by=t.tm * item, bz=chunk * a_pitch, step=t.tk * a_pitch)
-        else:
-            a = Tile(0, a_pitch, item, t.tm, t.tk, by=t.tm * a_pitch, bz=chunk * item, step=t.tk * item)
-        if self.b_t:
-            b = Tile(1, b_pitch, item, t.tn, t.tk, bx=t.tn * b_pitch, bz=chunk * item, step=t.tk * item)
-        else:
-            b = Tile(1, b_pitch, item, t.tk, t.tn, bx=t.tn * item, bz=chunk * b_pitch, step=t.tk * b_pitch)
-        c_pitch = self.n * self.c_item
-        c = Tile(2, c_pitch, self.c_item, t.tm, t.tn, bx=t.tn * self.c_item, by=t.tm * c_pitch)
-        return (a, b, c) if self.batch == 1 else self._many()
-
-    def _many(self) -> tuple[Tile, Tile, Tile]:
-        """Tiles of a batch, where z is the GEMM."""
-        t, made = self.tiling, []
-        for (rows, cols), item, beside in zip(
-            self.shapes(), (self.item, self.item, self.c_item), self.beside, strict=True
-        ):
-            pitch = cols * item * (self.batch if beside else 1)
-            made.append((pitch, item, cols * item if beside else rows * pitch))
-        (ap, ai, az), (bp, bi, bz), (cp, ci, cz) = made
-        if self.a_t:
-            a = Tile(0, ap, ai, t.tk, t.tm, by=t.tm * ai, bz=az, step=t.tk * ap)
-        else:
-            a = Tile(0, ap, ai, t.tm, t.tk, by=t.tm * ap, bz=az, step=t.tk * ai)
-        if self.b_t:
-            b = Tile(1, bp, bi, t.tn, t.tk, bx=t.tn * bp, bz=bz, step=t.tk * bi)
-        else:
-            b = Tile(1, bp, bi, t.tk, t.tn, bx=t.tn * bi, bz=bz, step=t.tk * bp)
-        return a, b, Tile(2, cp, ci, t.tm, t.tn, bx=t.tn * ci, by=t.tm * cp, bz=cz)
-
+    @property
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-        """Return rows and columns of A, B and C as they are stored, of one GEMM of a batch."""
+        """Rows and columns of A, B and C as they are stored."""
         a = (self.k, self.m) if self.a_t else (self.m, self.k)
         return a, (self.n, self.k) if self.b_t else (self.k, self.n), (self.m, self.n)
 
+    @property
+    def args(self) -> int:
+        """Arguments of the kernel: A, B, C and a bias."""
+        return 4 if self.bias else 3
+
+    def operands(self) -> tuple[Tile, Tile, Tile]:
+        """Tiles of A, B and C as their tensors are stored."""
+        t, chunk = self.tiling, self.tiling.chunk(self.k)
+        (ap, az, a0), (bp, bz, b0), (cp, cz, c0) = self._strides()
+        item, out, many = self.item, self.c_item, bool(self.places)
+        if self.a_t:
+            az = az if many else chunk * ap
+            a = Tile(0, ap, item, t.tk, t.tm, by=t.tm * item, bz=az, step=t.tk * ap, base=a0)
+        else:
+            az = az if many else chunk * item
+            a = Tile(0, ap, item, t.tm, t.tk, by=t.tm * ap, bz=az, step=t.tk * item, base=a0)
+        if self.b_t:
+            bz = bz if many else chunk * item
+            b = Tile(1, bp, item, t.tn, t.tk, bx=t.tn * bp, bz=bz, step=t.tk * item, base=b0)
+        else:
+            bz = bz if many else chunk * bp
+            b = Tile(1, bp, item, t.tk, t.tn, bx=t.tn * item, bz=bz, step=t.tk * bp, base=b0)
+        return a, b, Tile(2, cp, out, t.tm, t.tn, bx=t.tn * out, by=t.tm * cp, bz=cz, base=c0)
+
+    def _strides(self) -> list[tuple[int, int, int]]:
+        """Return bytes from row to row, from GEMM to GEMM and before the first one, of A, B and C."""
+        items = self.item, self.item, self.c_item
+        if self.places:
+            found = zip(self.places, items, strict=True)
+            return [(p.cols * i, (p.down * p.cols + p.right) * i, p.first * i) for p, i in found]
+        cols = [shape[1] for shape in self.shapes]
+        cols[0] *= self.times
+        return [(wide * item, 0, 0) for wide, item in zip(cols, items, strict=True)]
+
+    def bias_tile(self) -> Tile:
+        """Return the part of the bias that a TB adds."""
+        t, item = self.tiling, self.c_item
+        return Tile(3, self.n * item, item, 1, t.tn, bx=t.tn * item)
+
     def place(self, operand: int, row: Affine, col: Affine) -> tuple[Affine, Affine]:
         """Return where a part of an operand begins, with the offset of the GEMM in a batch."""
-        if self.batch == 1:
+        if not self.places:
             return row, col
-        rows, cols = self.shapes()[operand]
-        if self.beside[operand]:
-            return row, replace(col, bz=cols)
-        return replace(row, bz=rows), col
+        at = self.places[operand]
+        return replace(row, bz=at.down), replace(col, base=col.base + at.first, bz=at.right)
 
     def parts(self, rows: int, cols: int, k: int, at: int) -> tuple[TensorTile, TensorTile]:
         """Return what is read of A and B for ``k`` of the tile, ``at`` k-steps from where the loop is."""
         t = self.tiling
         deep = Affine(base=at * t.tk, bz=t.chunk(self.k), step=t.tk)
         down, across = Affine(by=t.tm), Affine(bx=t.tn)
-        if self.batch > 1:
+        if self.places:
             deep = replace(deep, bz=0)
             row, col = self.place(0, *((deep, down) if self.a_t else (down, deep)))
             a = TensorTile(0, row, k, col, rows) if self.a_t else TensorTile(0, row, rows, col, k)
@@ -149,7 +171,7 @@ class Case:
     def depth(self, number: int, last_z: int) -> int:
         """Return K of a TB that is the last in z where ``number`` has the bit ``last_z``, or of a batch."""
         t = self.tiling
-        if self.batch > 1:
+        if self.places:
             return self.k
         gz = t.grid(self.m, self.n, self.k)[2]
         return self.k - (gz - 1) * t.chunk(self.k) if number & last_z else t.chunk(self.k)
@@ -176,6 +198,20 @@ class Case:
         if self.beta and t.split_k == 1:
             made.append(Access(c, "read", c_tiles))
         return tuple(made)
+
+    def bias_access(self, bias: Tensor, xs: Callable[[Ints], Ints], zs: Callable[[Ints], Ints]) -> Access:
+        """Return what TBs read of the bias: of a split K, those of the last part."""
+        parts = 1 if self.places else self.tiling.grid(self.m, self.n, self.k)[2]
+        return Access(bias, "read", partial(_bias_part, self.tiling.tn, self.n, parts, xs, zs))
+
+
+def _bias_part(
+    tn: int, n: int, parts: int, xs: Callable[[Ints], Ints], zs: Callable[[Ints], Ints], tbs: Ints
+) -> Ints:
+    tbs = np.asarray(tbs, np.int64)
+    first = xs(tbs) * tn
+    last = np.ones_like(first) if parts == 1 else (zs(tbs) == parts - 1).astype(np.int64)
+    return np.stack([np.zeros_like(first), last, first, np.minimum(first + tn, n)], axis=1)
 
 
 def column_major(m: int, n: int, k: int, a_t: bool, b_t: bool) -> tuple[int, int, int, bool, bool]:

@@ -28,10 +28,19 @@ RELU_CELL = {"fp32": 3, "int": 6, "control": 1}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Columns of a tensor from ``col0`` on: one operand of an elementwise kernel."""
+    """Columns of a tensor from ``col0`` on: one operand of an elementwise kernel.
+
+    ``repeated``: the tensor has one row, which goes with each row of the others.
+    """
 
     tensor: Tensor
     col0: int = 0
+    repeated: bool = False
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from what goes with a row to what goes with the next."""
+        return 0 if self.repeated else self.tensor.pitch
 
 
 def flat(tensor: Tensor) -> Tensor:
@@ -45,7 +54,7 @@ def _vector(fields: Sequence[Field], rows: int, cols: int, widest: int) -> int:
         if cols % vector == 0 and all(
             vector * f.tensor.item <= widest
             and f.col0 % vector == 0
-            and (rows == 1 or f.tensor.pitch % (vector * f.tensor.item) == 0)
+            and (rows == 1 or f.pitch % (vector * f.tensor.item) == 0)
             for f in fields
         ):
             return vector
@@ -79,6 +88,7 @@ def _parts(
 ) -> Iterator[TensorTile]:
     """Yield what a TB touches of each argument; columns at one distance, such as gates, are one part."""
     starts: dict[int, list[int]] = {}
+    repeated = {arg for arg, pitch, *_ in fields if pitch == 0}
     for arg, _, _, col0 in fields:
         starts.setdefault(arg, []).append(col0)
     for arg, found in starts.items():
@@ -87,7 +97,10 @@ def _parts(
         even = all(b - a == apart for a, b in pairwise(found))
         for group in [found] if even else [[col] for col in found]:
             row, col = Affine(by=shape.rows_per_tb), Affine(base=group[0], bx=shape.chunk)
-            yield TensorTile(arg, row, rows, col, cols, len(group), apart if even else 0)
+            high = rows
+            if arg in repeated:
+                row, high = Affine(), 1
+            yield TensorTile(arg, row, high, col, cols, len(group), apart if even else 0)
 
 
 @lru_cache(maxsize=4096)
@@ -155,9 +168,9 @@ def elementwise(
     fields = (*reads, *writes)
     if not fields:
         raise WorkloadError(f"kernel {name}: no operands")
-    rows = fields[0].tensor.rows
+    rows = writes[0].tensor.rows if writes else fields[0].tensor.rows
     for f in fields:
-        if f.tensor.rows != rows or f.col0 < 0 or f.col0 + cols > f.tensor.cols:
+        if f.tensor.rows != (1 if f.repeated else rows) or f.col0 < 0 or f.col0 + cols > f.tensor.cols:
             where = f"{rows} x {cols} at column {f.col0}"
             raise WorkloadError(f"kernel {name}: {where} is outside of {f.tensor.name}")
     args = tuple(dict.fromkeys(f.tensor for f in fields))
@@ -170,7 +183,7 @@ def elementwise(
     grid = (-(-cols // chunk), -(-rows // rows_per_tb), 1)
 
     each = tuple(per_element.items())
-    layout = tuple((args.index(f.tensor), f.tensor.pitch, f.tensor.item, f.col0) for f in fields)
+    layout = tuple((args.index(f.tensor), f.pitch, f.tensor.item, f.col0) for f in fields)
     shape = _Shape(
         name, layout, len(reads), rows, cols, vector, warps, unroll, rows_per_tb, registers, each
     )  # fmt: skip
@@ -180,6 +193,10 @@ def elementwise(
             tbs = np.asarray(tbs, dtype=np.int64)
             col = tbs % grid[0] * chunk
             row = tbs // grid[0] * rows_per_tb
+            if f.repeated:
+                row = np.zeros_like(col)
+                ends = row + 1, f.col0 + col, f.col0 + np.minimum(col + chunk, cols)
+                return np.stack([row, *ends], axis=1)
             edges = np.minimum(row + rows_per_tb, rows), f.col0 + col, f.col0 + np.minimum(col + chunk, cols)
             return np.stack([row, *edges], axis=1)
 

@@ -20,7 +20,10 @@ WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A ``rows`` x ``cols`` tile of argument ``arg``, and how far TB and loop move it (bytes)."""
+    """A ``rows`` x ``cols`` tile of argument ``arg``, and how far TB and loop move it (bytes).
+
+    ``base``: bytes before the first TB's tile.
+    """
 
     arg: int
     pitch: int
@@ -31,13 +34,18 @@ class Tile:
     by: int = 0
     bz: int = 0
     step: int = 0
+    base: int = 0
+
+    def aligned(self, width: int) -> bool:
+        """Whether each row of the tile begins and ends at a multiple of ``width`` bytes, in all TBs."""
+        return not any(at % width for at in (self.pitch, self.cols * self.item, self.bz, self.base))
 
 
 def vector_width(tile: Tile, warps: int, widest: int = 16) -> int:
     """Bytes a lane: the widest that alignment allows and that still gives each warp something to do."""
     width = widest
     row = tile.cols * tile.item
-    while width > tile.item and (tile.pitch % width or row % width or tile.bz % width):
+    while width > tile.item and not tile.aligned(width):
         width //= 2
     while width > max(tile.item, 4) and tile.rows * row < WARP * width * warps:
         width //= 2
@@ -76,7 +84,7 @@ def tile_ops(
             high = min(down, valid[0] - row) if unit < units else 0
             wide = min(along, -(-(valid[1] - col) // vector))
             lanes = sum(((1 << wide) - 1) << (line * along) for line in range(high)) if wide > 0 else 0
-            offset = base + row * tile.pitch + col * tile.item
+            offset = tile.base + base + row * tile.pitch + col * tile.item
             patterns.append(
                 Pattern(
                     tile.arg, width, base=offset, bx=tile.bx, by=tile.by, bz=tile.bz, step=tile.step,

@@ -193,6 +193,8 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int, *, add
     if not added:
         add_slices(code, t)
     update = t.split_k > 1 and not t.cutlass
+    if case.bias and (not t.cutlass or t.split_k == 1 or number & LAST_Z):
+        _add_bias(code, case, valid[1], mine)
     # RED.ADD.F32 has no vector form on Volta
     width = vector_width(c, t.warps, 4 if update else 16)
     ops = tile_ops(c, t.warps, width, valid)
@@ -226,6 +228,15 @@ def epilogue(code: Code, case: Case, valid: tuple[int, int], number: int, *, add
         code.mark_output(TensorTile(2, row, t.tm, col, t.tn), level=2)
 
 
+def _add_bias(code: Code, case: Case, cols: int, mine: int) -> None:
+    """Load the bias of the TB's ``cols`` columns and add it to the ``mine`` sums of a thread."""
+    bias = case.bias_tile()
+    ops = tile_ops(bias, case.tiling.warps, vector_width(bias, case.tiling.warps), (1, cols))
+    emit_loads(code, 1, ops)
+    code.wait(1)
+    code.compute(fp32=mine, int=len(ops), chain=FFMA_LATENCY)
+
+
 def _rounds(code: Code, case: Case, ops: Loads, update: bool) -> None:
     """Write C in ``passes`` rounds, each through shared memory; where C is read each waits for its part."""
     t = case.tiling
@@ -257,21 +268,30 @@ def program_of(case: Case) -> Program | RecordedProgram:
     if t.cutlass and t.split_k > 1:
         return serial_program(
             f"gemm_{t.name}", t.grid(case.m, case.n, case.k), partial(_variant, case),
-            warps=t.warps, registers=t.registers(case.item), smem=t.smem(case.item), args=3,
+            warps=t.warps, registers=t.registers(case.item), smem=t.smem(case.item), args=case.args,
         )  # fmt: skip
     made = [tuple(_variant(case, number).ops) for number in range(8)]
-    if t.column_raster and case.batch == 1:
+    if t.column_raster and not case.places:
         made = [swap_xy_ops(made[swap_xy_variant(number)]) for number in range(8)]
     variants = tuple(made)
-    return Program(f"gemm_{t.name}", variants, t.warps, t.registers(case.item), t.smem(case.item), 3)
+    return Program(f"gemm_{t.name}", variants, t.warps, t.registers(case.item), t.smem(case.item), case.args)
 
 
 def case_of(
-    name: str, a: Tensor, b: Tensor, c: Tensor, tiling: Tiling, *, a_t: bool, b_t: bool, beta: float
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    tiling: Tiling,
+    *,
+    a_t: bool,
+    b_t: bool,
+    beta: float,
+    bias: bool = False,
 ) -> Case:
     """Return the case of a GEMM of tensors whose shapes and items must agree."""
     m, n, k, times = agreed(name, a, b, c, a_t=a_t, b_t=b_t, wide=tiling.cutlass)
-    case = Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0, times=times)
+    case = Case(tiling, m, n, k, a.item, c.item, a_t, b_t, beta != 0.0, times=times, bias=bias)
     check(name, case, (a, b, c))
     return case
 
@@ -294,26 +314,30 @@ def volta_gemm(
     a_t: bool = False,
     b_t: bool = False,
     beta: float = 0.0,
+    bias: Tensor | None = None,
     stream: int = 0,
 ) -> Kernel:
-    """Make the kernel C = A B + beta C (``gemm.gemm``).
+    """Make the kernel C = A B + beta C + bias (``gemm.gemm``).
 
-    With ``split_k`` > 1 the TBs add to C, so C must hold beta C before (``copy.fill``); those
+    With ``split_k`` > 1 the TBs add to C, so C must hold beta C and the bias before (``copy.fill``); those
     of CUTLASS do so in turn. The A of a CUTLASS GEMM may have several times K columns: the first K are read,
     and a step waits for its columns in every K of them, as a gated unit in between would.
     """
-    case = case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta)
+    case = case_of(name, a, b, c, tiling, a_t=a_t, b_t=b_t, beta=beta, bias=bias is not None)
+    if bias is not None and tiling.split_k > 1 and not tiling.cutlass:
+        raise WorkloadError(f"gemm {name}: parts of a split K add to C in any order: it must hold the bias")
     gx, gy, gz = tiling.grid(case.m, case.n, case.k)
     xs, ys, grid = (lambda t: t % gx), (lambda t: t // gx % gy), (gx, gy, gz)
     if tiling.column_raster:
         xs, ys, grid = (lambda t: t // gy % gx), (lambda t: t % gy), (gy, gx, gz)
     accesses = case.accesses(a, b, c, xs, ys, lambda t: t // (gx * gy))
+    more = () if bias is None else (bias,)
     return Kernel(
         name,
         program_of(case),
         grid,
-        (a, b, c),
-        accesses,
+        (a, b, c, *more),
+        (*accesses, *(case.bias_access(each, xs, lambda t: t // (gx * gy)) for each in more)),
         stream,
         library=tiling.library,
         tensor=tiling.tensor,

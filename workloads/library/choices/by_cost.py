@@ -20,6 +20,7 @@ from .choice import GemmChoice, Problem
 if TYPE_CHECKING:
     from pysim.workloads.kernels.gemm_choice import AnyTiling
 
+BF16_FROM = (8, 0)  # compute capability from which on tensor cores take bf16
 DEVICES = ("titan_v", "v100", "v100_32gb", "a100")
 
 
@@ -29,15 +30,18 @@ def hints_of(device: str) -> MachineHints:
     return MachineHints.of(resolve(device))
 
 
-def tiling_of(problem: Problem, device: str) -> AnyTiling:
+def tiling_of(problem: Problem, device: str, *, split: bool = True) -> AnyTiling:
     """Return the tile of a GEMM; ``C`` and its operands are row-major there, so rows are the problem's n.
 
-    Raises WorkloadError for a type without tiles.
+    ``split``: whether K may be. bf16 has the tiles of fp16 from Ampere on. Raises WorkloadError for a type
+    without tiles.
     """
-    taken = get_args(gemm_choice.Dtype) + (("bf16",) if device == "a100" else ())  # whose mma is as fast
-    if problem.dtype not in taken:
-        types = ", ".join(taken)
-        raise WorkloadError(f"library GEMM: {problem.dtype} on {device}: there are tiles of {types}")
+    hints = hints_of(device)
+    types = (*get_args(gemm_choice.Dtype), *(("bf16",) if hints.compute_capability >= BF16_FROM else ()))
+    if problem.dtype not in types:
+        raise WorkloadError(
+            f"library GEMM: {problem.dtype} on {device}: there are tiles of {', '.join(types)}"
+        )
     return gemm_choice.choose_tiling(
         problem.n * problem.batch,  # the library takes a batch for more rows
         problem.m,
@@ -45,8 +49,8 @@ def tiling_of(problem: Problem, device: str) -> AnyTiling:
         "fp32" if problem.dtype == "fp32" else "fp16",
         a_t=problem.trans_b == "T",
         b_t=problem.trans_a == "T",
-        hints=hints_of(device),
-        split=problem.batch == 1,
+        hints=hints,
+        split=split and problem.batch == 1,
     )
 
 

@@ -96,7 +96,7 @@ def gemm(
         Of A and B, where products are side by side in the rows of a wider operand: its columns and the
         first of them; 0, 0: products are one below the other.
     device : str
-        As ``choose_gemm`` takes it; Volta and Ampere have neither epilogues nor ``within``.
+        As ``choose_gemm`` takes it; the only epilogue of Volta and Ampere is ``bias``.
 
     Raises
     ------
@@ -110,9 +110,9 @@ def gemm(
         return launches_of(predicted(chosen(problem), problem), problem, memory, operands, epilogue, within)
     if device not in DEVICES:
         raise WorkloadError(f"library GEMM: device {device}: there are choices for {', '.join(DEVICES)}")
-    if epilogue != "none" or within != NOT_WITHIN:
-        raise WorkloadError(f"library GEMM: epilogue {epilogue}, within {within}: not on {device}")
-    return gemm_by_cost(problem, device, memory, operands)
+    if epilogue not in ("none", "bias"):
+        raise WorkloadError(f"library GEMM: epilogue {epilogue}: not on {device}")
+    return gemm_by_cost(problem, device, memory, operands, biased=epilogue == "bias", within=within)
 
 
 def predicted(choice: GemmChoice, problem: Problem) -> Launch:

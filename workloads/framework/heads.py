@@ -52,6 +52,11 @@ def keys_turned(tape: Tape) -> bool:
     return tape.device in HOPPER
 
 
+def taken_within(tape: Tape, dtype: str) -> bool:
+    """Whether products take heads side by side; Hopper's templates for fp32 do not."""
+    return tape.device not in HOPPER or dtype != "fp32"
+
+
 def take_v(tape: Tape, qkv: Value, v: Value, heads: Heads) -> None:
     """Copy V of each head out of ``qkv``."""
     tape.launch([head_copy("split", heads, qkv.tensor, v.tensor, 2 * heads.heads * heads.d)])

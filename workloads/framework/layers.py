@@ -126,14 +126,13 @@ class LayerRun:
         if layer.fused:
             y = split.fused_attention(tape, qkv, heads, causal=layer.causal, dropped=layer.training)
             return op.dropout(tape, self.narrowing("o", y))
-        one = layer.batch == 1 and not layer.training and split.keys_turned(tape)
+        one = layer.batch == 1 and not layer.training and split.taken_within(tape, layer.dtype)
         if one:
             scores = split.scores_of_one(tape, qkv, heads, layer.dtype)
         else:
             q, k, v = split.split_heads(tape, qkv, heads)
-            scores = op.bmm(
-                tape, q, k, (seq, seq, d), planes, layer.dtype, turned=not split.keys_turned(tape)
-            )
+            sizes, turned = (seq, seq, d), not split.keys_turned(tape)
+            scores = op.bmm(tape, q, k, sizes, planes, layer.dtype, turned=turned)
         scores = op.scale(tape, scores)
         if layer.causal:
             mask = tape.value("mask", seq, seq, item_of(layer.dtype), wanted=False)

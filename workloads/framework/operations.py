@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
-from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.hopper_gemm import NOT_WITHIN, Within
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.images.windows import bias_gradient
@@ -47,7 +46,7 @@ def mm(
     """Launch a product in BLAS terms: ``sizes`` m, n, k; A and B, with a bias if there is a third.
 
     ``within``: as :func:`~pysim.workloads.library.gemms.launches.gemm` takes it. Where no template
-    adds a bias, as before Hopper, the product alone stands in.
+    adds a bias, the product alone stands in.
     """
     m, n, k = sizes
 
@@ -68,7 +67,7 @@ def mm(
         )
 
     def make() -> Made:
-        if len(operands) > 2 and tape.device in HOPPER:
+        if len(operands) > 2:
             try:
                 kernels, made = launched(operands, "bias")
                 return kernels, (made,)

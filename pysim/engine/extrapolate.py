@@ -285,6 +285,15 @@ class Replay:
         share = len(self.contraction.original) / len(self.contraction.representative)
         return config.replaced({"sim.sample": max(0.001, round(estimate_us * share / REPLAY_SAMPLES, 3))})
 
+    @property
+    def launches(self) -> Sequence[int]:
+        """The number in the whole job of each kernel that dependences name."""
+        return range(len(self.job.kernels))
+
+    def whole_bounds(self, known: Bounds) -> Bounds:
+        """Return the bounds of the whole job, which are those given."""
+        return known
+
     def kept_bounds(self, known: Bounds) -> Bounds:
         """Return the bounds with the kernels that are simulated alone."""
         return replace(

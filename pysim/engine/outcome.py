@@ -98,7 +98,7 @@ class Outcome:
         return replace(
             self,
             job=replay.job,
-            launch_of_kernel=range(len(replay.job.kernels)),
+            launch_of_kernel=replay.launches,
             tbs=now.tbs,
             kernels=now.kernels,
             sms=now.sms,

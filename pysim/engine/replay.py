@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.dependence.dependences import Dependences
+    from pysim.program.warp_program import Program
 
 MAX_PERIOD = 512  # kernels of a period, at most
 MIN_REPEATS = 4  # fewer repeats are all simulated
@@ -81,13 +82,41 @@ class Contraction:
         return len(self.representative) - len(self.original)
 
 
-def _kernel_shapes(job: Job) -> NDArray[np.int64]:
+class _Programs:
+    """Numbers programs: those of equal code have one number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[object, int] = {}
+        self.seen: dict[int, int] = {}
+
+    def number(self, program: Program | RecordedProgram) -> int:
+        if id(program) not in self.seen:
+            self.seen[id(program)] = self.numbers.setdefault(self._code(program), len(self.numbers))
+        return self.seen[id(program)]
+
+    def _code(self, program: Program | RecordedProgram) -> object:
+        """Return what decides how a program runs; of a trace the program itself."""
+        if not isinstance(program, RecordedProgram) or program.op_lists is None:
+            return program
+        rows = 1 if program.tb_rows is None else int(program.tb_rows.max()) + 1
+        code = tuple(tuple(program.op_lists(row)) for row in range(rows))
+        of_tbs = b"" if program.tb_rows is None else program.tb_rows.tobytes()
+        return program.name, program.registers, program.smem, program.args, of_tbs, code
+
+
+def _recorded(kernel: Kernel) -> bool:
+    """Whether a kernel is of a trace, whose addresses are fixed."""
+    return isinstance(kernel.program, RecordedProgram) and kernel.program.op_lists is None
+
+
+def kernel_shapes(job: Job) -> NDArray[np.int64]:
     """Return a number for each kernel, equal for equal programs, grids and reuse distances."""
     known: dict[tuple[object, ...], int] = {}
+    programs = _Programs()
     last: dict[tuple[int, int], int] = {}
     made = np.empty(len(job.kernels), np.int64)
     for index, kernel in enumerate(job.kernels):
-        parts: list[object] = [id(kernel.program), kernel.grid, kernel.stream]
+        parts: list[object] = [programs.number(kernel.program), kernel.grid, kernel.stream]
         for tensor in kernel.args:
             key = (tensor.address, tensor.nbytes)
             parts.append((tensor.rows, tensor.cols, tensor.item, index - last.get(key, -1 << 40)))
@@ -105,7 +134,7 @@ def find_periodic_runs(job: Job) -> list[PeriodicRun]:
     Among the periods that begin at a kernel, it takes the one that covers the most kernels, then the
     shortest.
     """
-    shapes = _kernel_shapes(job)
+    shapes = kernel_shapes(job)
     count = len(shapes)
     # how many kernels from each on are equal to those `period` later, by period
     same: dict[int, NDArray[np.int64]] = {}
@@ -316,7 +345,7 @@ def contract(job: Job, deps: Dependences, window: int, seed: int) -> Contraction
 
     ``window``: kernels admitted at once; ``seed``: moves the simulated periods between gaps.
     """
-    if any(k.copy is not None or isinstance(k.program, RecordedProgram) for k in job.kernels):
+    if any(k.copy is not None or _recorded(k) for k in job.kernels):
         return None
     for factor in GAP_MULTIPLES:
         runs, gaps = _planned(job, deps, factor, window, seed)

@@ -27,6 +27,7 @@ from pysim.schemes.registry import Choice, parse_scheme, parse_schemes
 
 from .arguments import check_calls, check_clock, check_deps, check_job_form, table_names, thread_count
 from .extrapolate import Replay
+from .lengthened import Lengthened
 from .lower import Lowered
 from .outcome import NUMERIC_COLUMNS, Outcome
 from .run_checkpoint import recorded_run
@@ -57,9 +58,7 @@ def _load(
     session: Session, choice: Choice, config: Config, known: Bounds, replays: bool
 ) -> tuple[Lowered, LoweredPrograms, Replay | None, Sim]:
     """Return the core's tables for one scheme, of the whole or of the contracted job, and a Sim of them."""
-    replay = (
-        Replay.for_job(choice, config, session.job, session.deps, session.contractions) if replays else None
-    )
+    replay = _replay(session, choice, config, replays)
     if session.rule:
         session.rule.check(config)
     if replay is None:
@@ -70,6 +69,17 @@ def _load(
         lowered, programs = inside.lowered(choice, sampled, replay.kept_bounds(known).kernel_cycles)
         replay.prepare(lowered)
     return lowered, programs, replay, Sim(lowered)
+
+
+def _replay(session: Session, choice: Choice, config: Config, replays: bool) -> Replay | None:
+    """Return the replay that the job or the configuration asks for; None: every kernel is simulated."""
+    if session.job.shortened is not None:
+        if choice.waits_inside:
+            raise WorkloadError("a shortened job is for schemes whose TBs wait before they are dispatched")
+        return Lengthened(choice, session.job, session.deps, session.job.shortened)
+    if not replays:
+        return None
+    return Replay.for_job(choice, config, session.job, session.deps, session.contractions)
 
 
 def _rule(priority: Priority | None, placement: Placement | None) -> UserRule | None:
@@ -118,6 +128,8 @@ def _run_scheme(
         row |= setting(config, choice, known)
         with clock.phase("load"):
             lowered, programs, replay, sim = _load(session, choice, config, known, replays)
+        if replay is not None:
+            row |= setting(config, choice, replay.whole_bounds(known))
     except REFUSED as error:
         return _without_run(result, run, row, "refused", error)
     with sim:

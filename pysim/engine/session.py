@@ -97,7 +97,9 @@ class Session:
         return lower(job, self.deps, choice, values, programs, each, times, plan), programs
 
     def contracted(self, made: Contraction) -> Session:
-        """Return the session of the contracted job."""
+        """Return the session of the contracted job, which is this one where a job was made so."""
+        if made.job is self.job:
+            return self
         if id(made) not in self.sessions:
             self.sessions[id(made)] = Session(self.config, made.job, self.threads, self.clock, made.deps)
         return self.sessions[id(made)]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .footprint import Footprint
     from .host_copy import HostCopy
+    from .shortened import Shortened
     from .tiles import Tiles
     from .totals import Totals
     from .warp_program import Program
@@ -276,6 +277,7 @@ class Job:
     event that the host recorded after the earlier one. ``steps``: how many equal steps (time steps, layers)
     the job has. ``arguments``: what it was built from, as key=value,key=value; the column of ``runs``.
     ``totals``: parameters and floating-point operations of a network; None: nobody counted them.
+    ``shortened``: equal periods of which the job holds only some; None: it holds all.
 
     A job of ``pysim.workloads.make`` or of a trace is pickled as the call that made it, and is made again
     where it is unpickled. Any other is pickled by value; where a kernel of it has a lambda or a local
@@ -288,6 +290,7 @@ class Job:
     steps: int = 1
     arguments: str = ""
     totals: Totals | None = None
+    shortened: Shortened | None = None
     made_by: MadeBy | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -307,7 +310,7 @@ class Job:
         made = self.origin
         if made is None:
             return object.__reduce_ex__(replace(self, made_by=None) if self.made_by else self, protocol)
-        labels = {each: getattr(self, each) for each in ("name", "steps", "arguments", "totals")}
+        labels = {each: getattr(self, each) for each in ("name", "steps", "arguments", "totals", "shortened")}
         return remade, (made.make, made.args, labels)
 
     def __copy__(self) -> Job:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.errors import WorkloadError
+from pysim.program.shortened import Shortened
+from pysim.program.totals import Totals
 from pysim.schemes.hooks import core_tables_of, known_edges_of
 
 from .extrapolate import REPLAY_SAMPLES, Replay
-from .replay import Contraction, Gap, PeriodicRun, kernel_shapes
+from .replay import FIRST_USE, Contraction, Gap, PeriodicRun, kernel_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
     from pysim.program.job import Job
-    from pysim.program.shortened import Shortened
     from pysim.schemes.registry import Choice
 
     from .lower import Lowered
@@ -87,6 +88,31 @@ class Lengthened(Replay):
         )
 
 
+def shortened(held: Job, fewer: Job, whole: int) -> Job:
+    """Return ``held`` as a network of ``whole`` equal layers, of which it holds ``held.steps``.
+
+    ``fewer``: the same network with one layer less, which shows how many kernels a layer has, and what it
+    adds to the totals. Raises WorkloadError for jobs that are not alike, or where the last two layers differ.
+    """
+    period, kept = len(held.kernels) - len(fewer.kernels), held.steps
+    if fewer.steps != kept - 1 or period < 1:
+        raise WorkloadError(f"job {held.name}: {kept} and {fewer.steps} layers: must differ by one")
+    parts = kernel_parts(held)
+    for first in range(len(held.kernels) - kept * period, -1, -1):
+        made = Shortened(first, period, kept, whole)
+        if all(_alike(parts[at - period], parts[at]) for at in range(made.cut, made.cut + period)):
+            return replace(held, steps=whole, totals=_totals(held, fewer, made.skipped), shortened=made)
+    raise WorkloadError(f"job {held.name}: its last two layers are not alike: {kept} layers are too few")
+
+
+def _totals(held: Job, fewer: Job, more: int) -> Totals | None:
+    """Return the totals with ``more`` layers like the last one."""
+    if held.totals is None or fewer.totals is None:
+        return None
+    a, b = held.totals, fewer.totals
+    return Totals(a.parameters + more * (a.parameters - b.parameters), a.flops + more * (a.flops - b.flops))
+
+
 def whole_of(held: Job, short: Shortened) -> Job:
     """Return the whole job; kernels that are left out are those of the period before them."""
     kernels, cut = list(held.kernels), short.cut
@@ -95,23 +121,29 @@ def whole_of(held: Job, short: Shortened) -> Job:
 
 
 def _check_periods(held: Job, short: Shortened) -> None:
-    """Raise WorkloadError where the periods of a job are not equal, or there are events between streams."""
+    """Raise WorkloadError where the last two periods are not equal, or there are events between streams."""
     end = short.first + short.kept * short.period
     if end > len(held.kernels) or held.events:
         raise WorkloadError(
             f"job {held.name}: {short.kept} periods of {short.period} kernels from {short.first} on, without"
             f" events: it has {len(held.kernels)} kernels and {len(held.events)} events"
         )
-    shapes = kernel_shapes(held)
-    # what a first period reads may have another distance
-    second = shapes[short.first + short.period : short.first + 2 * short.period]
-    for begin in range(short.first + 2 * short.period, end, short.period):
-        differ = np.flatnonzero(shapes[begin : begin + short.period] != second)
-        if len(differ):
-            at = begin + int(differ[0])
-            raise WorkloadError(
-                f"job {held.name}: kernel {at} ({held.kernels[at].name}) is not that of the periods before"
-            )
+    parts = kernel_parts(held)
+    for at in range(short.cut, end):
+        if not _alike(parts[at - short.period], parts[at]):
+            name = held.kernels[at].name
+            raise WorkloadError(f"job {held.name}: kernel {at} ({name}) is not that of the period before")
+
+
+def _alike(before: tuple[tuple[int, ...], ...], now: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether a kernel is that of a period before.
+
+    An operand's memory may have had its first use there: an allocator reuses what is free some periods in.
+    """
+    if len(before) != len(now) or before[0] != now[0]:
+        return False
+    operands = zip(before[1:], now[1:], strict=True)
+    return all(a == b or (a[:-1] == b[:-1] and a[-1] == FIRST_USE) for a, b in operands)
 
 
 def _contraction(held: Job, deps: Dependences, short: Shortened) -> Contraction:

@@ -109,23 +109,36 @@ def _recorded(kernel: Kernel) -> bool:
     return isinstance(kernel.program, RecordedProgram) and kernel.program.op_lists is None
 
 
-def kernel_shapes(job: Job) -> NDArray[np.int64]:
-    """Return a number for each kernel, equal for equal programs, grids and reuse distances."""
-    known: dict[tuple[object, ...], int] = {}
-    programs = _Programs()
+FIRST_USE = -1  # instead of a reuse distance
+
+
+def kernel_parts(job: Job) -> list[tuple[tuple[int, ...], ...]]:
+    """Return what makes kernels alike, a tuple of tuples each: what runs, then each operand.
+
+    The last number of an operand is its reuse distance in kernels, or ``FIRST_USE``.
+    """
     last: dict[tuple[int, int], int] = {}
-    made = np.empty(len(job.kernels), np.int64)
+    programs = _Programs()
+    made = []
     for index, kernel in enumerate(job.kernels):
-        parts: list[object] = [programs.number(kernel.program), kernel.grid, kernel.stream]
+        parts: list[tuple[int, ...]] = [(programs.number(kernel.program), *kernel.grid, kernel.stream)]
         for tensor in kernel.args:
-            key = (tensor.address, tensor.nbytes)
-            parts.append((tensor.rows, tensor.cols, tensor.item, index - last.get(key, -1 << 40)))
-        # a first use has no reuse distance: all first uses count as equal
-        parts = [p if not isinstance(p, tuple) or p[-1] < 1 << 40 else (*p[:-1], 0) for p in parts]
+            before = last.get((tensor.address, tensor.nbytes))
+            apart = FIRST_USE if before is None else index - before
+            parts.append((tensor.rows, tensor.cols, tensor.item, apart))
         for tensor in kernel.args:
             last[tensor.address, tensor.nbytes] = index
-        made[index] = known.setdefault(tuple(parts), len(known))
+        made.append(tuple(parts))
     return made
+
+
+def kernel_shapes(job: Job) -> NDArray[np.int64]:
+    """Return a number for each kernel, equal for equal programs, grids and reuse distances.
+
+    A first use has no reuse distance: all first uses count as equal.
+    """
+    known: dict[tuple[tuple[int, ...], ...], int] = {}
+    return np.array([known.setdefault(parts, len(known)) for parts in kernel_parts(job)], np.int64)
 
 
 def find_periodic_runs(job: Job) -> list[PeriodicRun]:

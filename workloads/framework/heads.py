@@ -154,7 +154,7 @@ def _unsplit(tape: Tape, gradients: list[Tensor], qkv: Value, h: Heads) -> Tenso
     """Stack the gradients of Q, K and V, and copy them into the columns of that of ``qkv``."""
     item = qkv.tensor.item
     stacked = tape.memory.tensor("stacked", 3 * h.batch * h.heads * h.seq, h.d, item)
-    tape.call("cat", (*gradients, stacked), lambda: ([cat(gradients, stacked)], ()))
+    tape.call("cat", (*gradients, stacked), lambda: ([cat(gradients, stacked, tape.sms)], ()))
     made = tape.memory.tensor("grad_qkv", qkv.tensor.rows, qkv.tensor.cols, item)
     tape.launch([head_copy("merge", Heads(h.batch, h.seq, 3 * h.heads, h.d), made, stacked)])
     return made

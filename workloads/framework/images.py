@@ -113,7 +113,7 @@ def max_pool2d(tape: Tape, x: Value, images: Images, window: Window) -> tuple[Va
 def average(tape: Tape, x: Value, images: Images) -> Value:
     """Return the mean of each channel of each image, [images, channels]."""
     _forward_alone(tape, x, "average")
-    sums = tape.run(memory_ops.sum_rows(tape.memory, x.tensor, cold=True))
+    sums = tape.run(memory_ops.sum_rows(tape.memory, x.tensor, cold=True, sms=tape.sms))
     made = Tensor("means", images.count, images.channels, ITEM, sums.address)
     return tape.record((made,), (x,), lambda _: (None,))[0]
 

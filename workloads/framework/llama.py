@@ -102,7 +102,7 @@ class _Run:
         tape, memory, (rows, d) = self.tape, self.tape.memory, (x.tensor.rows, x.tensor.cols)
         wide = tape.run(memory_ops.cast(memory, x.tensor, DTYPE, "fp32"))
         squares = tape.run(memory_ops.square(memory, wide))
-        means = tape.run(memory_ops.sum_rows(memory, squares, cold=True))
+        means = tape.run(memory_ops.sum_rows(memory, squares, cold=True, sms=tape.sms))
         scale = tape.run(memory_ops.rsqrt(memory, tape.run(memory_ops.add_scalar(memory, means))))
         scaled = memory.tensor("scaled", rows, d, FLOAT)
         inputs = dense(wide, (d, rows)), View(flat(scale), (0, 1))

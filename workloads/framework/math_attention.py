@@ -93,7 +93,7 @@ def _without_empty(tape: Tape, scores: Tensor, shares: Tensor) -> Tensor:
     """Return the shares, zero in rows in which each score is minus infinity."""
     memory = tape.memory
     lowest = tape.run(memory_ops.is_lowest(memory, scores))
-    empty = tape.run(memory_ops.all_of_rows(memory, lowest, cold=True))
+    empty = tape.run(memory_ops.all_of_rows(memory, lowest, cold=True, sms=tape.sms))
     zero = _scalar(tape, "fp32")
     made = memory.tensor("shares", shares.rows, shares.cols, FLOAT)
     sizes = shares.cols, shares.rows

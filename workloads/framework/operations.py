@@ -114,7 +114,7 @@ def column_sums(tape: Tape, gradient: Tensor) -> Tensor:
     if gradient.cols >= FEW:
 
         def make() -> Made:
-            launched = memory_ops.sum_columns(tape.memory, gradient, cold=True)
+            launched = memory_ops.sum_columns(tape.memory, gradient, cold=True, sms=tape.sms)
             return launched.kernels, launched.outputs
 
         try:
@@ -242,7 +242,7 @@ def dropout(tape: Tape, a: Value) -> Value:
         return a
 
     def make() -> Made:
-        launched = memory_ops.dropout(tape.memory, a.tensor)
+        launched = memory_ops.dropout(tape.memory, a.tensor, sms=tape.sms)
         return launched.kernels, launched.outputs
 
     made, mask = tape.call("dropout", (a.tensor,), make)
@@ -270,7 +270,9 @@ def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
 
         def back() -> Made:
             stats = mean, deviation
-            launched = memory_ops.layer_norm_backward(tape.memory, gradient, *operands[:2], stats)
+            launched = memory_ops.layer_norm_backward(
+                tape.memory, gradient, *operands[:2], stats, sms=tape.sms
+            )
             return launched.kernels, launched.outputs
 
         return tape.call("layer_norm_backward", (gradient, *operands[:2], mean, deviation), back)

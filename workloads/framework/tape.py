@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
 from pysim.program.totals import Totals
+from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER, MEASURED
+from pysim.workloads.library.hopper import SMS
 from pysim.workloads.library.memory import memory_bound
 
 from .repeated import Made, Repeated
@@ -71,6 +73,11 @@ class Tape:
     def __post_init__(self) -> None:
         """Begin without calls."""
         self._repeated = Repeated(self.memory)
+
+    @property
+    def sms(self) -> int:
+        """SMs of the device, which decide grids of kernels whose TBs take several pieces in turn."""
+        return SMS if self.device in HOPPER else hints_of(self.device).sms
 
     @property
     def parameters(self) -> int:

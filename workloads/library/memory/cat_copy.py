@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 THREADS = 512
-TBS = 2 * SMS  # of each tensor: multiprocessors times two
+TBS_SM = 2  # of each tensor
 REGISTERS = 32
 BEGIN = Work(ints=20, control=4)
 # of an element: four divisions and remainders, for source and target; their issue bounds the kernel (three
@@ -35,7 +35,7 @@ BEGIN = Work(ints=20, control=4)
 ELEMENT = Work(ints=62, control=2)
 
 
-def cat(sources: Sequence[Tensor], target: Tensor) -> Kernel:
+def cat(sources: Sequence[Tensor], target: Tensor, sms: int = SMS) -> Kernel:
     """Return the copy of ``sources``, one behind another, into ``target``.
 
     Raises WorkloadError for other sizes than equal ones of whole TBs, and for more than seven tensors.
@@ -49,7 +49,7 @@ def cat(sources: Sequence[Tensor], target: Tensor) -> Kernel:
             f" multiples of {THREADS}, that fill it"
         )
     chunks = size // THREADS
-    tbs = min(TBS, chunks)
+    tbs = min(TBS_SM * sms, chunks)
     code = [
         _code((number, len(sources)), size, target.item, (chunks, tbs), more)
         for number in range(len(sources))
@@ -122,7 +122,7 @@ class Columns:
     first: int = 0
 
 
-def cat_columns(sources: Sequence[Columns], cols: int, target: Tensor) -> Kernel:
+def cat_columns(sources: Sequence[Columns], cols: int, target: Tensor, sms: int = SMS) -> Kernel:
     """Return the copy of ``cols`` columns of each source, side by side in the rows of ``target``.
 
     Raises WorkloadError for other rows, and for columns that are no whole warps of a TB.
@@ -135,7 +135,7 @@ def cat_columns(sources: Sequence[Columns], cols: int, target: Tensor) -> Kernel
         if (t.rows, t.item) != (rows, item) or not 0 <= each.first <= t.cols - cols:
             raise WorkloadError(f"cat: columns {each.first} to {each.first + cols} of {t.rows} x {t.cols}")
     chunks, high = rows * cols // THREADS, THREADS // cols
-    tbs = min(TBS, chunks)
+    tbs = min(TBS_SM * sms, chunks)
     code = []
     for number, each in enumerate(sources):
         read = _Rows(number, each.tensor.pitch, each.first * item, cols, item)

@@ -28,6 +28,7 @@ from pysim.workloads.library.arguments import (
     check_type,
     checked_call,
 )
+from pysim.workloads.library.hopper import SMS
 
 from . import pointwise_costs as costs
 from . import pointwise_gather as gathers
@@ -140,11 +141,11 @@ def is_lowest(memory: Memory, a: Tensor) -> Launched:
 
 
 @checked_call
-def all_of_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+def all_of_rows(memory: Memory, a: Tensor, *, cold: bool = False, sms: int = SMS) -> Launched:
     """Return whether all elements of each row are true; ``a``: a byte each. ``cold``: as of sums."""
     if a.item != 1:
         raise WorkloadError(f"all_of_rows: elements of {a.item} B: must be of 1 B")
-    return _sum(memory, a, a.rows, a.cols, True, cold)
+    return _sum(memory, a, (a.rows, a.cols), True, cold, sms)
 
 
 @checked_call
@@ -208,11 +209,11 @@ def transpose_copy(memory: Memory, a: Tensor) -> Launched:
 
 
 @checked_call
-def dropout(memory: Memory, a: Tensor) -> Launched:
-    """Return ``a`` with some elements dropped, and a mask of a byte an element."""
+def dropout(memory: Memory, a: Tensor, *, sms: int = SMS) -> Launched:
+    """Return ``a`` with some elements dropped, and a mask of a byte an element; ``sms``: SMs of the GPU."""
     check_item("dropout", a=a)
     out, mask = _like(memory, "dropout", a), _like(memory, "mask", a, 1)
-    return Launched((dropout_kernel(a, out, mask, costs.DROPOUT),), (out, mask))
+    return Launched((dropout_kernel(a, out, mask, costs.DROPOUT, sms),), (out, mask))
 
 
 @checked_call
@@ -273,8 +274,10 @@ def layer_norm_backward(
     scale: Tensor,
     stats: tuple[Tensor, Tensor],
     decided_by: int = 0,
+    *,
+    sms: int = SMS,
 ) -> Launched:
-    """Return the gradients of input, scale and shift.
+    """Return the gradients of input, scale and shift; ``sms``: SMs of the GPU.
 
     ``decided_by``: choose the kernels as for so many rows (0: the tensor's), for parts of larger ones.
     """
@@ -284,19 +287,19 @@ def layer_norm_backward(
     cost = costs.LAYER_NORM_BACKWARD
     cost = replace(cost, first=converted(cost.first, a.item, 3), second=converted(cost.second, a.item, 4))
     made = [layer_norm_grad_input(gradient, a, scale, stats, grad, cost)]
-    shape = gamma_shape(a.rows, a.cols, decided_by)
+    shape = gamma_shape(a.rows, a.cols, decided_by, sms)
     sums = [memory.tensor(name, shape.grid[1], a.cols, a.item) for name in ("grad_scale", "grad_shift")]
     made.append(gamma_beta(gradient, a, stats, (sums[0], sums[1]), shape, costs.GAMMA_BETA))
     if shape.partial:
-        totals = [sum_columns(memory, each) for each in sums]
+        totals = [sum_columns(memory, each, sms=sms) for each in sums]
         made += [kernel for total in totals for kernel in total.kernels]
         sums = [total.outputs[0] for total in totals]
     return Launched(tuple(made), (grad, *sums))
 
 
-def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool, cold: bool = False) -> Launched:
-    out = memory.tensor("sums", 1, outputs, a.item)
-    plan = reduction(outputs, inputs, a.item, by_rows)
+def _sum(memory: Memory, a: Tensor, size: tuple[int, int], by_rows: bool, cold: bool, sms: int) -> Launched:
+    out = memory.tensor("sums", 1, size[0], a.item)
+    plan = reduction(*size, a.item, by_rows, sms)
     return Launched(
         tuple(reduce_kernels(a, out, plan, costs.REDUCE_COLD[by_rows] if cold else costs.REDUCE, memory)),
         (out,),
@@ -304,22 +307,22 @@ def _sum(memory: Memory, a: Tensor, outputs: int, inputs: int, by_rows: bool, co
 
 
 @checked_call
-def sum_all(memory: Memory, a: Tensor) -> Launched:
-    """Return the sum of all elements."""
-    return _sum(memory, a, 1, a.rows * a.cols, True)
+def sum_all(memory: Memory, a: Tensor, *, sms: int = SMS) -> Launched:
+    """Return the sum of all elements; ``sms``: SMs of the GPU."""
+    return _sum(memory, a, (1, a.rows * a.cols), True, False, sms)
 
 
 @checked_call
-def sum_rows(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+def sum_rows(memory: Memory, a: Tensor, *, cold: bool = False, sms: int = SMS) -> Launched:
     """Return the sum of each row; ``cold``: after kernels of other code, as in a network."""
-    return _sum(memory, a, a.rows, a.cols, True, cold)
+    return _sum(memory, a, (a.rows, a.cols), True, cold, sms)
 
 
 @checked_call
-def sum_columns(memory: Memory, a: Tensor, *, cold: bool = False) -> Launched:
+def sum_columns(memory: Memory, a: Tensor, *, cold: bool = False, sms: int = SMS) -> Launched:
     """Return the sum of each column; ``cold``: after kernels of other code, as in a network."""
     check_sizes("sum_columns", most=MOST_SUMS, **{"columns of a": a.cols})
-    return _sum(memory, a, a.cols, a.rows, False, cold)
+    return _sum(memory, a, (a.cols, a.rows), False, cold, sms)
 
 
 def launch(

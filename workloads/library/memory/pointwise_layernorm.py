@@ -194,10 +194,10 @@ class GammaShape:
         return SPLIT_ROWS if self.partial else ROWS_EACH * self.warps
 
 
-def gamma_shape(rows: int, cols: int, decided_by: int = 0) -> GammaShape:
+def gamma_shape(rows: int, cols: int, decided_by: int = 0, sms: int = SMS) -> GammaShape:
     """Return the launch for so many rows; ``decided_by``: rows that the rule sees instead (0: ``rows``)."""
     seen, wide = decided_by or rows, -(-cols // WIDE)
-    if seen > MANY_ROWS and wide < SMS // 2:
+    if seen > MANY_ROWS and wide < sms // 2:
         return GammaShape((wide, min(SPLIT_TBS // wide, -(-rows // SPLIT_ROWS))), 1, 64, 0)
     warps = next((n for below, n in WARPS_BELOW if seen < below), MOST_WARPS)
     smem = 264 * warps if warps > 1 else 264

@@ -49,12 +49,12 @@ class AdamCost:
     element: Work
 
 
-def dropout_grid(elements: int) -> int:
-    """Return the TBs of a dropout."""
-    return min(-(-elements // DROP_THREADS), SMS * (THREADS_SM // DROP_THREADS))
+def dropout_grid(elements: int, sms: int = SMS) -> int:
+    """Return the TBs of a dropout on a GPU of ``sms`` SMs."""
+    return min(-(-elements // DROP_THREADS), sms * (THREADS_SM // DROP_THREADS))
 
 
-def dropout_kernel(source: Tensor, target: Tensor, mask: Tensor, cost: DropoutCost) -> Kernel:
+def dropout_kernel(source: Tensor, target: Tensor, mask: Tensor, cost: DropoutCost, sms: int = SMS) -> Kernel:
     """Return a dropout of ``source``; ``mask``: a byte an element.
 
     Raises WorkloadError for sizes of which 16 B are no whole vector.
@@ -65,7 +65,7 @@ def dropout_kernel(source: Tensor, target: Tensor, mask: Tensor, cost: DropoutCo
         raise WorkloadError(
             f"dropout: {a.cols} elements of {a.item} B: must be vectors of {vector}, and as many"
         )
-    grid = dropout_grid(a.cols)
+    grid = dropout_grid(a.cols, sms)
     chunk = DROP_THREADS * vector
     turns = -(-a.cols // (grid * chunk))
     code: dict[tuple[int, int], tuple[Op, ...]] = {}

@@ -90,8 +90,8 @@ def _pow2(size: int) -> int:
     return 1 << (size.bit_length() - 1)
 
 
-def reduction(outputs: int, inputs: int, item: int, by_rows: bool) -> Reduction:
-    """Return the launch for so many sums of so many elements of ``item`` bytes."""
+def reduction(outputs: int, inputs: int, item: int, by_rows: bool, sms: int = SMS) -> Reduction:
+    """Return the launch for so many sums of so many elements of ``item`` bytes, on a GPU of ``sms`` SMs."""
     fast, slow = (inputs, outputs) if by_rows else (outputs, inputs)
     vector, most = 1, MOST
     if by_rows and inputs > FROM:
@@ -113,7 +113,7 @@ def reduction(outputs: int, inputs: int, item: int, by_rows: bool) -> Reduction:
     made = Reduction(outputs, inputs, by_rows, (x, y), share, 1, vector)
     if not by_rows and vector != COLUMNS:
         raise WorkloadError(f"sum of columns: {outputs} columns: must be a multiple of {COLUMNS}")
-    target = SMS * (THREADS_SM // (x * y))
+    target = sms * (THREADS_SM // (x * y))
     if share and values >= MOST_VALUES and made.grid[0] <= target:
         some = min(-(-target // made.grid[0]), -(-values // LEAST_VALUES))
         split = max(some, -(-values // MOST_VALUES))

@@ -56,7 +56,9 @@ def test_totals_grow_with_the_layers():
 
 
 def test_what_stands_for_nothing_is_refused():
-    with pytest.raises(WorkloadError, match="2 of 9 periods of 5 kernels from kernel 0 on: must be at least 3"):
+    with pytest.raises(
+        WorkloadError, match="2 of 9 periods of 5 kernels from kernel 0 on: must be at least 3"
+    ):
         Shortened(0, 5, 2, 9)
     with pytest.raises(WorkloadError, match="4 and 2 layers: must differ by one"):
         shortened(network(4), network(2), WHOLE)

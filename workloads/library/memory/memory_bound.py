@@ -299,11 +299,8 @@ def layer_norm_backward(
 
 def _sum(memory: Memory, a: Tensor, size: tuple[int, int], by_rows: bool, cold: bool, sms: int) -> Launched:
     out = memory.tensor("sums", 1, size[0], a.item)
-    plan = reduction(*size, a.item, by_rows, sms)
-    return Launched(
-        tuple(reduce_kernels(a, out, plan, costs.REDUCE_COLD[by_rows] if cold else costs.REDUCE, memory)),
-        (out,),
-    )
+    plan, cost = reduction(*size, a.item, by_rows, sms), costs.REDUCE_COLD[by_rows] if cold else costs.REDUCE
+    return Launched(tuple(reduce_kernels(a, out, plan, cost, memory)), (out,))
 
 
 @checked_call

@@ -45,7 +45,8 @@ class Lengthened(Replay):
     @property
     def launches(self) -> Sequence[int]:
         """The number in the whole job of each kernel that dependences name."""
-        return self.contraction.original.tolist()
+        numbers: list[int] = self.contraction.original.tolist()
+        return numbers
 
     def with_sampling(self, config: Config, estimate_us: float) -> Config:
         """Return the configuration with time series on; the estimate is that of the job that is held."""

@@ -1,0 +1,1 @@
+"""Kernels of a recorded graph; needs no PyTorch."""

@@ -1,0 +1,139 @@
+"""Records what PyTorch dispatches: each operation that is no view, with the storages that it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pysim.errors import WorkloadError
+from pysim.workloads.imported.graph import Argument, Graph, Kind, Node, Ref, Storage
+
+DTYPES = {
+    torch.float64: "fp64", torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "fp8", torch.float8_e5m2: "fp8", torch.int64: "int64", torch.int32: "int32",
+    torch.int16: "int16", torch.int8: "int8", torch.uint8: "uint8", torch.bool: "bool",
+    torch.complex64: "complex64", torch.complex128: "complex128",
+}  # fmt: skip
+# need data, which tensors on the meta device have not
+READS_DATA = ("_local_scalar_dense", "item", "nonzero", "masked_select", "is_nonzero", "equal", "unique_dim", "_unique2")
+QUIET = ("profiler", "prim", "prims", "inductor")  # namespaces whose operations launch nothing
+# allocate, or say something of a tensor, and launch nothing
+NO_KERNEL = (
+    "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted", "lift_fresh",
+    "sym_size", "sym_stride", "sym_numel", "is_pinned", "_has_compatible_shallow_copy_type", "set_", "resize_",
+    "_assert_async", "_assert_tensor_metadata", "record_stream",
+)  # fmt: skip
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[misc]
+    """Adds a node to ``graph`` for each operation on the meta device, while it is entered.
+
+    Operations on tensors of the CPU alone run on the host and are left out, as are views.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.graph = graph
+        self.on = True
+        self._numbers: dict[int, int] = {}
+        self._kept: list[object] = []  # storages stay alive, so that no address is used twice
+
+    def know(self, tensors: Iterable[Any], kind: Kind) -> None:
+        """Give numbers to storages that hold data before the first operation."""
+        for tensor in tensors:
+            self._number(tensor, kind)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run an operation and record it."""
+        kwargs = dict(kwargs or {})
+        name = func._schema.name.partition("::")[2]
+        if name in READS_DATA and any(t.is_meta for t in _tensors((args, kwargs))):
+            raise NeedsData(name)
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+            with self:  # in inference mode operations come whole
+                return func.decompose(*args, **kwargs)
+        out = func(*args, **kwargs)
+        if self.on and func.namespace not in QUIET and name not in NO_KERNEL:
+            self._record(func, name, args, kwargs, out)
+        return out
+
+    def emit(self, op: str, args: Mapping[str, Any], outputs: Sequence[Any]) -> None:
+        """Add a node of our own, for a module that is kept whole."""
+        if self.on:
+            given = {key: self._argument(value) for key, value in args.items()}
+            self.graph.nodes.append(Node(op, "", given, tuple(map(self._ref, outputs))))
+
+    def _record(self, func: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
+        given, written = {}, []
+        for number, argument in enumerate(func._schema.arguments):
+            if number < len(args):
+                value = args[number]
+            elif argument.name in kwargs:
+                value = kwargs[argument.name]
+            else:
+                value = argument.default_value
+            given[argument.name] = value
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                written.append(argument.name)
+        inputs, outputs = list(_tensors(given)), list(_tensors(out))
+        if not any(tensor.is_meta for tensor in (*inputs, *outputs)):
+            return
+        known = {t.untyped_storage()._cdata for t in inputs}
+        fresh = [t for t in outputs if t.untyped_storage()._cdata not in known]
+        if not written and not fresh:
+            return  # a view
+        arguments = {key: self._argument(value) for key, value in given.items()}
+        results = tuple(self._ref(t) for t in outputs if t.is_meta)
+        overload = func._overloadname
+        node = Node(f"{func.namespace}.{name}", overload, arguments, results, tuple(written))
+        self.graph.nodes.append(node)
+
+    def _argument(self, value: Any) -> Argument:
+        if isinstance(value, torch.Tensor):
+            if value.is_meta:
+                return self._ref(value)
+            return "host" if value.ndim else float(value.to(torch.float64))
+        if isinstance(value, list | tuple):
+            return tuple(self._argument(each) for each in value)
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            raise WorkloadError("from_torch: a symbolic size: shapes are those of the example inputs alone")
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        return DTYPES.get(value, str(value)) if isinstance(value, torch.dtype) else str(value)
+
+    def _ref(self, tensor: Any) -> Ref:
+        dtype = DTYPES.get(tensor.dtype)
+        if dtype is None:
+            raise WorkloadError(f"from_torch: a tensor of {tensor.dtype}: must be of {', '.join(DTYPES.values())}")
+        number = self._number(tensor, "")
+        shape, strides = tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride()))
+        return Ref(number, int(tensor.storage_offset()), shape, strides, dtype)
+
+    def _number(self, tensor: Any, kind: Kind) -> int:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self._numbers:
+            self._kept.append(storage)
+            self._numbers[storage._cdata] = len(self.graph.storages)
+            self.graph.storages.append(Storage(int(storage.nbytes()), kind))
+        return self._numbers[storage._cdata]
+
+
+class NeedsData(Exception):  # noqa: N818
+    """An operation asked for the value of a tensor."""
+
+
+def _tensors(value: Any) -> Iterable[Any]:
+    """Yield the tensors in nested lists and dictionaries."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)

@@ -1,0 +1,111 @@
+"""Fused attention where its operands are: cuDNN's, of one query FlashAttention-2's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Tensor
+from pysim.workloads.imported.graph import Node, Ref
+from pysim.workloads.library.attentions.attention import Places, attention
+from pysim.workloads.library.attentions.attention_problem import Attention, Planes
+from pysim.workloads.library.memory import memory_bound as memory_ops
+
+from .builder import Builder
+
+FLASH = "stands in: FlashAttention-2 for one query"
+
+
+def forward(builder: Builder, node: Node) -> None:
+    """``_scaled_dot_product_cudnn_attention``."""
+    problem, dropped = _problem(node), node.number("dropout_p") > 0
+    q, k, v, out = node.ref("query"), node.ref("key"), node.ref("value"), node.outputs[0]
+    if problem.q == 1:
+        if node.optional("attn_bias") is None or not node.ref("attn_bias").elements:
+            _one_query(builder, problem, (q, k, v), out)
+            return
+        raise WorkloadError("attention of one query with a bias: no template")
+    if dropped:
+        _state(builder)
+    operands = tuple(_planes(builder, ref) for ref in (q, k, v))
+    places = Places(operands, (_planes(builder, out),))
+    bias, library = _bias(builder, node, problem)
+    launched = attention(problem, builder.scratch, backend="cudnn", dropout=dropped, bias=bias, places=places)
+    builder.launch(launched.kernels, library=library)
+    builder.flops += int(problem.flops())
+
+
+def backward(builder: Builder, node: Node) -> None:
+    """``_scaled_dot_product_cudnn_attention_backward``: gradients of Q, K and V."""
+    problem, dropped = _problem(node), node.number("dropout_p") > 0
+    bias = node.optional("attn_bias")
+    if bias is not None and bias.elements:
+        raise WorkloadError("attention: backward with a bias: no template")
+    names = "query", "key", "value", "out", "grad_out"
+    operands = tuple(_planes(builder, node.ref(name)) for name in names)
+    places = Places(operands, tuple(_planes(builder, ref) for ref in node.outputs[:3]))
+    launched = attention(
+        problem, builder.scratch, backend="cudnn", backward=True, dropout=dropped, places=places
+    )
+    builder.launch(launched.kernels)
+    builder.flops += int(problem.flops(backward=True))
+
+
+def _problem(node: Node) -> Attention:
+    q, k, v = node.ref("query"), node.ref("key"), node.ref("value")
+    (batch, heads, rows, d), (_, kv_heads, keys, _) = q.shape, k.shape
+    if q.dtype not in ("fp16", "bf16") or v.shape[-1] != d:
+        raise WorkloadError(f"attention in {q.dtype} of widths {d} and {v.shape[-1]}: no template")
+    return Attention(batch, heads, kv_heads, rows, keys, d, node.flag("is_causal") and rows > 1)
+
+
+def _planes(builder: Builder, ref: Ref) -> Planes:
+    """Return where the rows of each head are: heads side by side, or one below the other."""
+    (batch, heads, length, d), strides = ref.shape, ref.strides
+    apart, step, pitch, right = strides
+    if right != 1:
+        raise WorkloadError(f"attention: heads of strides {strides}: elements must be neighbours")
+    stacked = pitch == d and (heads == 1 or step == length * d) and (batch == 1 or apart == heads * length * d)
+    if stacked:
+        return Planes(builder.places.part(ref, batch * heads * length, d), length, 1, d)
+    if step == d and batch > 1 and apart == heads * d and pitch >= batch * heads * d:
+        tensor, col = builder.places.rows(ref, pitch, length)  # sequences side by side, too
+        return Planes(tensor, length, batch * heads, d, col)
+    if (heads > 1 and step != d) or (batch > 1 and apart != length * pitch):
+        raise WorkloadError(f"attention: heads of {ref.shape}, strides {strides}: neither side by side nor stacked")
+    pitch = pitch if length > 1 else max(pitch, heads * d)
+    tensor, col = builder.places.rows(ref, pitch, batch * length)
+    return Planes(tensor, length, heads, d, col)
+
+
+def _bias(builder: Builder, node: Node, p: Attention) -> tuple[Tensor | None, str]:
+    """Return what is added to the scores, [batch * q, k], if all heads share it."""
+    ref = node.optional("attn_bias")
+    if ref is None or not ref.elements:
+        return None, ""
+    apart, step, pitch, right = ref.strides
+    shared = right == 1 and pitch == p.k and (step == 0 or p.heads == 1) and (p.batch == 1 or apart == p.q * p.k)
+    if shared:
+        return builder.places.part(ref, p.batch * p.q, p.k), ""
+    return None, "stands in: without its bias, which is not one for all heads"
+
+
+def _state(builder: Builder) -> None:
+    """Add the kernel of a thread that reads the state of the random numbers."""
+    (kernel,) = memory_ops.fill(builder.scratch, 1, 1, "fp32").kernels
+    builder.launch([replace(kernel, name="philox_state")])
+
+
+def _one_query(builder: Builder, p: Attention, refs: tuple[Ref, Ref, Ref], out: Ref) -> None:
+    """Add FlashAttention-2 for one query: cuDNN's kernel for it was not measured."""
+    launched = attention(p, builder.scratch, backend="flash")
+    named = {"Q": refs[0], "K": refs[1], "V": refs[2]}
+    for tensor in builder.scratch.tensors:
+        if tensor.name in named:
+            ref = named.pop(tensor.name)
+            if not _planes(builder, ref).heads == 1 and tensor.name != "Q":
+                raise WorkloadError(f"attention of one query: {tensor.name} of strides {ref.strides}: must be stacked")
+            builder.bind(tensor, builder.places.part(ref, 1, ref.elements))
+    builder.bind(launched.outputs[0], builder.places.part(out, 1, out.elements))
+    builder.launch(launched.kernels, library=FLASH)
+    builder.flops += int(p.flops())

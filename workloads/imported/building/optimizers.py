@@ -1,0 +1,52 @@
+"""Steps of optimisers over lists of tensors: fused, or an operation after another (``_foreach_*``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pysim.errors import WorkloadError
+from pysim.workloads.imported.graph import Node, Ref
+from pysim.workloads.library.memory import pointwise_costs as costs
+from pysim.workloads.library.memory.multi_tensor import Pass, multi_tensor
+from pysim.workloads.library.memory.pointwise_loops import ADAM_REGISTERS, AdamCost
+from pysim.workloads.library.memory.pointwise_parts import Work
+
+from .builder import Builder
+
+Rule = Callable[[Builder, Node], None]
+BEGIN, REGISTERS = Work(ints=20, control=4), 32  # the place of a chunk among tensors: by reason
+NOT_MEASURED = "stands in, not measured: multi_tensor_apply"
+
+
+def foreach(work: Work) -> Rule:
+    """Return the rule of an operation on each element of lists of tensors; ``work``: of an element."""
+
+    def rule(builder: Builder, node: Node) -> None:
+        lists = [node.refs_in(name) for name, value in node.args.items() if isinstance(value, tuple) and _refs(value)]
+        many = len(lists[0])
+        fresh = bool(node.outputs) and not node.written
+        if fresh:
+            lists.append(node.outputs)
+        if any(len(each) != many for each in lists):
+            raise WorkloadError(f"{node.op}: lists of {', '.join(str(len(each)) for each in lists)} tensors")
+        reads = tuple(range(len(lists) - fresh))
+        name = node.op.partition(".")[2].strip("_").removeprefix("foreach_")
+        what = Pass(f"multi_{name}", reads, (len(lists) - 1,) if fresh else (0,), AdamCost(BEGIN, work), REGISTERS)
+        tensors = [[builder.flat(ref) for ref in each] for each in lists]
+        builder.launch(multi_tensor(what, tensors), library=NOT_MEASURED)
+
+    return rule
+
+
+def fused_adam(builder: Builder, node: Node) -> None:
+    """``_fused_adam_`` and ``_fused_adamw_``: parameters, gradients and moments in one pass."""
+    names = "self", "grads", "exp_avgs", "exp_avg_sqs"
+    lists = [[builder.flat(ref) for ref in node.refs_in(name)] for name in names]
+    item = lists[0][0].item
+    if item not in costs.ADAMW or node.refs_in("max_exp_avg_sqs"):
+        raise WorkloadError(f"fused Adam of {item} B, or with amsgrad: no template")
+    builder.launch(multi_tensor(Pass("adamw", (0, 1, 2, 3), (0, 2, 3), costs.ADAMW[item], ADAM_REGISTERS[item]), lists))
+
+
+def _refs(value: tuple[object, ...]) -> bool:
+    return bool(value) and all(isinstance(each, Ref) for each in value)

@@ -1,0 +1,47 @@
+"""Kernels for what has no template of its own: so many bytes, read and written."""
+
+from __future__ import annotations
+
+from pysim.errors import WorkloadError
+from pysim.workloads.imported.graph import Node
+from pysim.workloads.library.memory.pointwise_parts import Work
+
+from .attention_products import by_products
+from .builder import Builder
+from .pointwise import reach
+from .slices import slices
+
+STANDS_IN = "stands in: so many bytes"
+PLACES = Work(ints=40, control=4)  # addresses from indices, by reason
+WORK = Work(fp32=8, ints=8)
+
+
+def moving(builder: Builder, node: Node) -> None:
+    """Add a kernel that reads and writes the bytes of an operation whose places data decides."""
+    _bytes(builder, node, PLACES, STANDS_IN)
+
+
+def approximate(builder: Builder, node: Node) -> None:
+    """Add kernels for an operator without a template: attention by products, else so many bytes."""
+    if "scaled_dot_product" in node.op:
+        try:
+            by_products(builder, node)
+        except WorkloadError:
+            pass
+        else:
+            return
+    _bytes(builder, node, WORK, f"approximate: {node.op}")
+
+
+def _bytes(builder: Builder, node: Node, work: Work, library: str) -> None:
+    reads = [reach(builder, ref) for ref in node.refs() if ref.elements]
+    changed = [ref for ref in node.refs(written=True) if ref.elements]
+    writes = [reach(builder, ref) for ref in (*node.outputs, *changed) if ref.elements]
+    if reads or writes:
+        name = node.op.partition(".")[2].strip("_")
+        builder.launch([slices(name, reads, _once(writes), work)], library=library)
+
+
+def _once(tensors):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    kept = {(tensor.address, tensor.nbytes): tensor for tensor in tensors}
+    return list(kept.values())

@@ -7,7 +7,7 @@ True
 ``simulate`` runs a job under scheduling schemes on a machine; ``Simulation`` is one run, to a moment and on
 from it; ``device`` and ``System`` compose the machine; ``Job``, ``Kernel``, ``Program``, ``Code``,
 ``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by hand (``pysim.workloads.make`` has ready
-ones); ``from_profile`` reads a measured run; ``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``,
+ones); ``from_torch`` takes a PyTorch model, ``from_profile`` a measured run; ``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``,
 ``SchemeOption``); ``bound`` says what no scheme beats.
 """
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .schemes.options import SchemeOption
     from .schemes.registry import SCHEMES, register_scheme
     from .schemes.scheme import Scheme
+    from .workloads.imported.from_torch import from_torch
 
 __version__ = "0.1.0"
 checkout.install()
@@ -59,6 +60,7 @@ _LAZY = {
     "bound": "engine.limits",
     "device": "machine.system",
     "from_profile": "profile.profile",
+    "from_torch": "workloads.imported.from_torch",
     "register_scheme": "schemes.registry",
     "simulate": "engine.run",
 }
@@ -92,6 +94,7 @@ __all__ = [
     "bound",
     "device",
     "from_profile",
+    "from_torch",
     "register_scheme",
     "simulate",
 ]

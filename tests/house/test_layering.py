@@ -32,6 +32,7 @@ WORKLOADS = (
     "pysim.workloads.mirrored",
     "pysim.workloads.microbench",
     "pysim.workloads.networks",
+    "pysim.workloads.imported",
     "pysim.workloads.applications",
     "pysim.workloads",
     "pysim.workloads.validation",
@@ -70,7 +71,7 @@ COMMANDS = (
 )
 # modules that import a higher room, and why
 LAZY = {
-    "pysim/__init__.py": (*PYSIM,),  # the public API, found at first use
+    "pysim/__init__.py": (*PYSIM, "pysim.workloads.imported"),  # the public API, found at first use
     "pysim/__main__.py": ("pysim.cli",),
     "stats/__init__.py": (*STATS, "pysim.checkout"),  # the public API, and the short name
     "pysim/cli/table_reference.py": ("pysim.stats",),  # inside a function

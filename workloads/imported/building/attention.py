@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Tensor
+from pysim.program.job import Kernel, Tensor
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
 from pysim.workloads.library.memory import memory_bound as memory_ops
+from pysim.workloads.library.memory.pointwise_parts import whole
 
 from .builder import Builder
+from .pointwise import reach
 
 FLASH = "stands in: FlashAttention-2 for one query"
+TILE = 128
+PADDED = "stands in: padded to whole tiles"
 
 
 def forward(builder: Builder, node: Node) -> None:
@@ -27,12 +32,17 @@ def forward(builder: Builder, node: Node) -> None:
         raise WorkloadError("attention of one query with a bias: no template")
     if dropped:
         _state(builder)
+    builder.flops += int(problem.flops())
+    if problem.q % TILE or problem.k % TILE:
+        whole_tiles = _whole_tiles(problem)
+        launched = attention(whole_tiles, builder.scratch, backend="cudnn", dropout=dropped)
+        _linked(builder, launched.kernels, (q, k, v), (out,))
+        return
     operands = tuple(_planes(builder, ref) for ref in (q, k, v))
     places = Places(operands, (_planes(builder, out),))
     bias, library = _bias(builder, node, problem)
     launched = attention(problem, builder.scratch, backend="cudnn", dropout=dropped, bias=bias, places=places)
     builder.launch(launched.kernels, library=library)
-    builder.flops += int(problem.flops())
 
 
 def backward(builder: Builder, node: Node) -> None:
@@ -42,13 +52,36 @@ def backward(builder: Builder, node: Node) -> None:
     if bias is not None and bias.elements:
         raise WorkloadError("attention: backward with a bias: no template")
     names = "query", "key", "value", "out", "grad_out"
+    builder.flops += int(problem.flops(backward=True))
+    if problem.q % TILE or problem.k % TILE:
+        whole_tiles = _whole_tiles(problem)
+        launched = attention(whole_tiles, builder.scratch, backend="cudnn", backward=True, dropout=dropped)
+        _linked(builder, launched.kernels, [node.ref(name) for name in names], node.outputs[:3])
+        return
     operands = tuple(_planes(builder, node.ref(name)) for name in names)
     places = Places(operands, tuple(_planes(builder, ref) for ref in node.outputs[:3]))
     launched = attention(
         problem, builder.scratch, backend="cudnn", backward=True, dropout=dropped, places=places
     )
     builder.launch(launched.kernels)
-    builder.flops += int(problem.flops(backward=True))
+
+
+def _whole_tiles(p: Attention) -> Attention:
+    """Return a problem of whole tiles, as many as the kernel has for the given one."""
+    if p.heads != p.kv_heads:
+        raise WorkloadError(f"attention of {p.heads} heads on {p.kv_heads}, not of whole tiles: no template")
+    q, k = (-(-size // TILE) * TILE for size in (p.q, p.k))
+    return replace(p, q=max(q, k) if p.causal else q, k=max(q, k) if p.causal else k)
+
+
+def _linked(builder: Builder, kernels: Sequence[Kernel], reads: Sequence[Ref], writes: Sequence[Ref]) -> None:
+    """Add kernels on padded tensors of their own, each of which may touch all of what the call was given."""
+    given = [whole(reach(builder, ref)) for ref in reads]
+    made = [whole(reach(builder, ref), "write") for ref in writes]
+    last = len(kernels) - 1
+    for at, kernel in enumerate(kernels):
+        accesses = (*kernel.accesses, *given, *(made if at == last else ()))
+        builder.launch([replace(kernel, accesses=accesses)], library=PADDED)
 
 
 def _problem(node: Node) -> Attention:
@@ -63,6 +96,8 @@ def _planes(builder: Builder, ref: Ref) -> Planes:
     """Return where the rows of each head are: heads side by side, or one below the other."""
     (batch, heads, length, d), strides = ref.shape, ref.strides
     apart, step, pitch, right = strides
+    if length == 1:
+        pitch = apart if batch > 1 else heads * d
     if right != 1:
         raise WorkloadError(f"attention: heads of strides {strides}: elements must be neighbours")
     stacked = pitch == d and (heads == 1 or step == length * d) and (batch == 1 or apart == heads * length * d)
@@ -73,7 +108,6 @@ def _planes(builder: Builder, ref: Ref) -> Planes:
         return Planes(tensor, length, batch * heads, d, col)
     if (heads > 1 and step != d) or (batch > 1 and apart != length * pitch):
         raise WorkloadError(f"attention: heads of {ref.shape}, strides {strides}: neither side by side nor stacked")
-    pitch = pitch if length > 1 else max(pitch, heads * d)
     tensor, col = builder.places.rows(ref, pitch, batch * length)
     return Planes(tensor, length, heads, d, col)
 
@@ -100,12 +134,18 @@ def _one_query(builder: Builder, p: Attention, refs: tuple[Ref, Ref, Ref], out: 
     """Add FlashAttention-2 for one query: cuDNN's kernel for it was not measured."""
     launched = attention(p, builder.scratch, backend="flash")
     named = {"Q": refs[0], "K": refs[1], "V": refs[2]}
+    apart: dict[int, Tensor] = {}  # where Q is among other columns its rows are read one behind another
     for tensor in builder.scratch.tensors:
-        if tensor.name in named:
-            ref = named.pop(tensor.name)
-            if not _planes(builder, ref).heads == 1 and tensor.name != "Q":
+        if tensor.name not in named:
+            continue
+        ref = named.pop(tensor.name)
+        if not ref.contiguous:
+            if tensor.name != "Q":
                 raise WorkloadError(f"attention of one query: {tensor.name} of strides {ref.strides}: must be stacked")
-            builder.bind(tensor, builder.places.part(ref, 1, ref.elements))
+            apart[tensor.address] = reach(builder, ref)
+        builder.bind(tensor, builder.places.part(ref, 1, ref.elements))
     builder.bind(launched.outputs[0], builder.places.part(out, 1, out.elements))
-    builder.launch(launched.kernels, library=FLASH)
+    for kernel in launched.kernels:
+        more = tuple(whole(apart[a.tensor.address]) for a in kernel.accesses if a.tensor.address in apart)
+        builder.launch([replace(kernel, accesses=(*kernel.accesses, *more))], library=FLASH)
     builder.flops += int(p.flops())

@@ -92,11 +92,12 @@ class _Run:
 def by_products(builder: Builder, node: Node) -> None:
     """Add the products and the softmax of a call, or of its gradient, in which scores are computed again."""
     q, k, v = node.ref("query"), node.ref("key"), node.ref("value")
-    (batch, heads, rows, d), keys = q.shape, k.shape[2]
-    if k.shape[1] != heads or v.shape[-1] != d:
-        raise WorkloadError(f"attention of {heads} heads on {k.shape[1]}, widths {d} and {v.shape[-1]}")
+    (batch, heads, rows, d), (_, kv_heads, keys, _) = q.shape, k.shape
+    if heads % kv_heads or v.shape[-1] != d:
+        raise WorkloadError(f"attention of {heads} heads on {kv_heads}, widths {d} and {v.shape[-1]}")
+    rows *= heads // kv_heads  # heads that share keys are one product
     dtype = "tf32" if q.dtype == "fp32" and "gemm" in builder.graph.tf32 else q.dtype
-    run = _Run(builder, dtype, batch * heads, rows, keys, d)
+    run = _Run(builder, dtype, batch * kv_heads, rows, keys, d)
     qs, ks, vs = run.given(q, rows), run.given(k, keys), run.given(v, keys)
     scores = run.product((keys, rows, d), "TN", ks, qs)
     shares = run.softmax(scores)

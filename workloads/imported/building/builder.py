@@ -43,11 +43,13 @@ class Builder:
 
     def node(self, node: Node, rule: Callable[[Builder, Node], None]) -> None:
         """Add the kernels of a node. Where ``rule`` raises WorkloadError nothing is added."""
-        self.scratch, self._bound, before = Memory(SCRATCH), [], len(self.kernels)
+        self.scratch, self._bound = Memory(SCRATCH), []
+        before, flops = len(self.kernels), self.flops
         try:
             rule(self, node)
         except WorkloadError:
             del self.kernels[before:]
+            self.flops = flops
             raise
         self.kernels[before:] = self._placed(self.kernels[before:])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pysim.errors import WorkloadError
+from pysim.program.job import Kernel
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.broadcast import masked_scale
@@ -17,6 +18,9 @@ from pysim.workloads.library.memory.pointwise_parts import Work
 from .builder import Builder
 from .pointwise import COARSE, element_wise, reach
 from .slices import slices
+
+CAT_ELEMENT = Work(ints=62, control=2)  # places of an element in source and target, as cat_copy has them
+MEMORY_ORDER = "stands in: rows in the order of memory"
 
 
 def fill(builder: Builder, node: Node) -> None:
@@ -46,25 +50,44 @@ def concatenation(builder: Builder, node: Node) -> None:
     dim = node.ints("dim")[0] % len(out.shape) if node.ints("dim") else 0
     if not sources:
         return
+    if len(sources) == 1 and sources[0].shape == out.shape:
+        element_wise(builder, "cat", sources, [out], CAT_ELEMENT)
+        return
     try:
-        kernel = _concatenation(builder, sources, out, dim)
+        kernel, library = _concatenation(builder, sources, out, dim)
     except WorkloadError:
         reads = [reach(builder, ref) for ref in sources]
-        builder.launch([slices("cat", reads, [reach(builder, out)], Work(ints=62, control=2))], library=COARSE)
-        return
-    builder.launch([kernel])
+        kernel, library = slices("cat", reads, [reach(builder, out)], CAT_ELEMENT), COARSE
+    builder.launch([kernel], library=library)
 
 
-def _concatenation(builder: Builder, sources: list[Ref], out: Ref, dim: int):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _concatenation(builder: Builder, sources: list[Ref], out: Ref, dim: int) -> tuple[Kernel, str]:
     sizes = {ref.elements for ref in sources}
-    if len(sizes) > 1 or any(ref.dtype != out.dtype or not ref.contiguous for ref in sources):
+    if len(sizes) > 1 or any(ref.dtype != out.dtype for ref in sources):
         raise WorkloadError("cat: tensors of one size and type are known alone")
     outer = int(np.prod(out.shape[:dim], dtype=np.int64))
     if outer == 1:
-        return cat([builder.flat(ref) for ref in sources], builder.flat(out))
+        return cat([builder.flat(ref) for ref in sources], builder.flat(out)), ""
     cols = sources[0].elements // outer
-    tensors = [Columns(builder.matrix(ref, outer, cols)) for ref in sources]
-    return cat_columns(tensors, cols, builder.matrix(out, outer, cols * len(sources)))
+    columns = [_columns(builder, ref, outer, cols) for ref in sources]
+    kernel = cat_columns(columns, cols, builder.matrix(out, outer, cols * len(sources)))
+    return kernel, "" if all(ref.contiguous for ref in sources) else MEMORY_ORDER
+
+
+def _columns(builder: Builder, ref: Ref, rows: int, cols: int) -> Columns:
+    """Return rows of ``cols`` neighbours, or such columns of wider rows that fill a block of memory."""
+    if ref.contiguous:
+        return Columns(builder.matrix(ref, rows, cols))
+    steps = sorted((stride, size) for stride, size in zip(ref.strides, ref.shape, strict=True) if size > 1)
+    if steps[0] != (1, cols):
+        raise WorkloadError("cat: rows of several parts")
+    pitch = wide = steps[1][0]
+    for stride, size in steps[1:]:
+        if stride != wide:
+            raise WorkloadError("cat: rows that are apart")
+        wide *= size
+    tensor, col = builder.places.rows(ref, pitch, rows)
+    return Columns(tensor, col)
 
 
 def embedding(builder: Builder, node: Node) -> None:
@@ -72,6 +95,10 @@ def embedding(builder: Builder, node: Node) -> None:
     table, index, out = node.ref("weight"), node.ref("indices"), node.outputs[0]
     rows, cols = table.shape
     taken = builder.indices(index, rows)
+    if not index.contiguous:  # reshaped, which copies repeated indices
+        made = builder.temporary(index)
+        element_wise(builder, "copy", [index], [made], Work())
+        index = made
     kernel = gather(
         builder.matrix(table, rows, cols), builder.flat(index), builder.matrix(out, index.elements, cols), taken
     )
@@ -85,6 +112,10 @@ def embedding_gradient(builder: Builder, node: Node) -> None:
     taken = builder.indices(index, rows)
     element_wise(builder, "fill", [], [out], Work())
     gradient, table = builder.matrix(given, index.elements, cols), builder.matrix(out, rows, cols)
+    if not index.contiguous:
+        made = builder.temporary(index)
+        element_wise(builder, "copy", [index], [made], Work())
+        index = made
     if len(taken) > MOST or len(taken) % SIDE:
         builder.launch(embedding_backward_sorted(gradient, table, taken, builder.scratch))
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
-from pysim.workloads.framework.caching import moved
 from pysim.workloads.imported.graph import ITEM, Graph, Node, Ref
 from pysim.workloads.library.memory.memory_bound import Launched
 from pysim.workloads.library.memory.pointwise_gather import drawn
 from pysim.workloads.library.memory.pointwise_parts import whole
 
+from .made import SCRATCH, Made, Moves, key_of, storages_of
 from .places import Places
 
-SCRATCH = 1 << 52  # where templates make tensors of their own, which then get a place
+Rule = Callable[["Builder", Node], None]
 
 
 @dataclass(slots=True)
@@ -34,35 +34,77 @@ class Builder:
     flops: int = 0
     places: Places = field(init=False)
     scratch: Memory = field(default_factory=lambda: Memory(SCRATCH))
+    _launched: list[Kernel] = field(default_factory=list)
     _bound: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     _ascending: set[int] = field(default_factory=set)
+    _made: dict[Hashable, Made] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin with empty places."""
         self.places = Places(self.graph)
 
-    def node(self, node: Node, rule: Callable[[Builder, Node], None]) -> None:
+    def node(self, node: Node, rule: Rule) -> None:
         """Add the kernels of a node. Where ``rule`` raises WorkloadError nothing is added."""
-        self.scratch, self._bound = Memory(SCRATCH), []
-        before, flops = len(self.kernels), self.flops
-        try:
-            rule(self, node)
-        except WorkloadError:
-            del self.kernels[before:]
-            self.flops = flops
-            raise
-        self.kernels[before:] = self._placed(self.kernels[before:])
+        storages = storages_of(node)
+        sizes = [self.graph.storages[number].nbytes for number in storages]
+        key = key_of(node, sizes, [number in self._ascending for number in storages])
+        made = self._made.get((rule, key)) if key is not None else None
+        if made is None:
+            made = self._make(node, rule, storages)
+            if key is not None:
+                self._made[rule, key] = made
+        if made.error:
+            raise WorkloadError(made.error)
+        self._add(node, made, storages)
 
     def done(self, number: int, node: Node) -> None:
         """Free what no later node needs."""
         self.places.free(number, node)
-        self.places.free_temporary()
+
+    def _make(self, node: Node, rule: Rule, storages: list[int]) -> Made:
+        """Return what a rule makes of a node."""
+        self.scratch, self._bound, self._launched, flops = Memory(SCRATCH), [], [], self.flops
+        roots = tuple(map(self.places.root, storages))
+        try:
+            rule(self, node)
+        except WorkloadError as error:
+            return Made(error=str(error))
+        finally:
+            more, self.flops = self.flops - flops, flops
+            self.places.forget_temporary()
+        counts = tuple(at for at, ref in enumerate(node.outputs) if self.counts_up(ref))
+        return Made(
+            tuple(self._launched), roots, tuple(self._bound), tuple(self.scratch.tensors), more, counts
+        )
+
+    def _add(self, node: Node, made: Made, storages: list[int]) -> None:
+        """Add kernels with each tensor where it is now; what the node alone needs is freed after it."""
+        moves, results = Moves(), Moves()
+        for root, number in zip(made.roots, storages, strict=True):
+            moves.add(root, self.places.root(number).address)
+        for tensor, target in made.bound:
+            results.add(tensor, target.address + (moves.find(target.address) or 0))
+        taken = []
+        for tensor in made.scratch:
+            by = results.find(tensor.address)
+            if by is None:
+                block = self.places.allocator.take(tensor.nbytes)
+                taken.append((block, tensor.nbytes))
+                moves.add(tensor, block.address)
+            else:
+                moves.add(tensor, tensor.address + by)
+        for block, nbytes in taken:
+            self.places.allocator.free(block, nbytes)
+        self.kernels += map(moves.kernel, made.kernels)
+        self.flops += made.flops
+        for at in made.counts:
+            self.ascends(node.outputs[at])
 
     def launch(self, kernels: Iterable[Kernel], *, library: str = "") -> None:
         """Add kernels; ``library``: what a reader must know of them, beside the name that they have."""
         for kernel in kernels:
             named = ", ".join(text for text in (kernel.library, library) if text)
-            self.kernels.append(replace(kernel, library=named))
+            self._launched.append(replace(kernel, library=named))
 
     def bind(self, made: Tensor, target: Tensor) -> None:
         """Put a tensor of a template where ``target`` is; its parts go with it."""
@@ -98,7 +140,7 @@ class Builder:
         for size in reversed(like.shape):
             strides.append(wide)
             wide *= size
-        number = self.places.temporary(max(1, wide) * ITEM[dtype])
+        number = self.places.temporary(self.scratch.tensor("temporary", 1, max(1, wide) * ITEM[dtype], 1))
         return Ref(number, 0, like.shape, tuple(reversed(strides)), dtype)
 
     def indices(self, ref: Ref, below: int) -> NDArray[np.int64]:
@@ -115,37 +157,6 @@ class Builder:
     def counts_up(self, ref: Ref) -> bool:
         """Return whether a tensor counts up."""
         return ref.storage in self._ascending
-
-    def _placed(self, kernels: list[Kernel]) -> list[Kernel]:
-        """Return kernels with each scratch tensor where its result is, or in memory of the node's own."""
-        moves = [(made.address, made.address + made.nbytes, to.address - made.address) for made, to in self._bound]
-        taken = []
-        for tensor in self.scratch.tensors:
-            if not any(low <= tensor.address < high for low, high, _ in moves):
-                block = self.places.allocator.take(tensor.nbytes)
-                taken.append((block, tensor.nbytes))
-                end = tensor.address + max(1, tensor.nbytes)
-                moves.append((tensor.address, end, block.address - tensor.address))
-        for block, nbytes in taken:
-            self.places.allocator.free(block, nbytes)
-        known: dict[Tensor, Tensor] = {}
-
-        def place(tensor: Tensor) -> Tensor:
-            if tensor.address < SCRATCH:
-                return tensor
-            if tensor not in known:
-                move = next((move for low, high, move in moves if low <= tensor.address < high), None)
-                if move is None:
-                    raise WorkloadError(f"tensor {tensor.name}: not among the template's own")
-                known[tensor] = replace(tensor, address=tensor.address + move)
-            return known[tensor]
-
-        return [moved(k, place) if _uses_scratch(k) else k for k in kernels]
-
-
-def _uses_scratch(kernel: Kernel) -> bool:
-    tensors = (*kernel.args, *(access.tensor for access in kernel.accesses))
-    return any(tensor.address >= SCRATCH for tensor in tensors)
 
 
 def whole_accesses(reads: Iterable[Tensor], writes: Iterable[Tensor]) -> tuple[Access, ...]:

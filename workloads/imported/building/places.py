@@ -46,17 +46,17 @@ class Places:
                 self.roots[storage] = Tensor(name, 1, nbytes, 1, block.address)
         return self.roots[storage]
 
-    def temporary(self, nbytes: int) -> int:
-        """Take memory until :meth:`free_temporary`; return its number, which no storage of the graph has."""
+    def temporary(self, root: Tensor) -> int:
+        """Give a tensor a number, which no storage of the graph has, until :meth:`forget_temporary`."""
         self._made -= 1
-        block = self._blocks[self._made] = self.allocator.take(nbytes)
-        self.roots[self._made] = Tensor("temporary", 1, nbytes, 1, block.address)
+        self.roots[self._made] = root
         return self._made
 
-    def free_temporary(self) -> None:
-        """Free what :meth:`temporary` took."""
-        for number in [number for number in self._blocks if number < 0]:
-            self.allocator.free(self._blocks.pop(number), self.roots.pop(number).nbytes)
+    def forget_temporary(self) -> None:
+        """Forget the tensors of :meth:`temporary`."""
+        for number in range(self._made, 0):
+            del self.roots[number]
+        self._made = 0
 
     def free(self, number: int, node: Node) -> None:
         """Free the storages that no node after ``node``, the ``number``-th, touches."""

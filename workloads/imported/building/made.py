@@ -1,0 +1,94 @@
+"""Kernels of a node before they have a place: equal nodes of other layers take the same ones, elsewhere."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Kernel, Tensor
+from pysim.workloads.framework.caching import moved
+from pysim.workloads.imported.graph import Argument, Node, Ref
+
+SCRATCH = 1 << 52  # from here on templates make tensors of their own, which then get a place
+# name addresses in their programs, or draw what they read: made anew each time
+NOT_SHARED = ("aten._foreach_", "aten._fused_")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a rule made of a node.
+
+    ``roots``: the node's storages, in the order in which it names them, where they were then. ``bound``:
+    scratch tensors that are results, and where those were. ``scratch``: all tensors of templates. ``counts``:
+    places of the results that count up. ``error``: why there are no kernels.
+    """
+
+    kernels: tuple[Kernel, ...] = ()
+    roots: tuple[Tensor, ...] = ()
+    bound: tuple[tuple[Tensor, Tensor], ...] = ()
+    scratch: tuple[Tensor, ...] = ()
+    flops: int = 0
+    counts: tuple[int, ...] = ()
+    error: str = ""
+
+
+def storages_of(node: Node) -> list[int]:
+    """Return the storages of a node in the order in which it names them."""
+    return list(dict.fromkeys(ref.storage for ref in (*node.refs(), *node.outputs)))
+
+
+def key_of(node: Node, sizes: Sequence[int], counting: Sequence[bool]) -> Hashable | None:
+    """Return what nodes of the same kernels share, storages by their order; None: a node is not shared.
+
+    ``sizes``: bytes of its storages; ``counting``: which of them count up.
+    """
+    if node.op.startswith(NOT_SHARED):
+        return None
+    numbers = {storage: at for at, storage in enumerate(storages_of(node))}
+
+    def plain(value: Argument) -> Hashable:
+        if isinstance(value, Ref):
+            return replace(value, storage=numbers[value.storage])
+        return tuple(map(plain, value)) if isinstance(value, tuple) else (type(value).__name__, value)
+
+    args = tuple((name, plain(value)) for name, value in node.args.items())
+    outputs = tuple(map(plain, node.outputs))
+    return node.op, node.overload, args, outputs, node.written, tuple(sizes), tuple(counting)
+
+
+@dataclass(slots=True)
+class Moves:
+    """By how many bytes tensors move: those of ranges of addresses."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    by: list[int] = field(default_factory=list)
+    known: dict[Tensor, Tensor] = field(default_factory=dict)
+
+    def add(self, tensor: Tensor, address: int) -> None:
+        """Let all that lies in ``tensor`` move so that it begins at ``address``."""
+        at = bisect.bisect(self.starts, tensor.address)
+        self.starts.insert(at, tensor.address)
+        self.ends.insert(at, tensor.address + max(1, tensor.nbytes))
+        self.by.insert(at, address - tensor.address)
+
+    def find(self, address: int) -> int | None:
+        """Return by how many bytes an address moves; None: it is in no range."""
+        at = bisect.bisect(self.starts, address) - 1
+        return self.by[at] if at >= 0 and address < self.ends[at] else None
+
+    def place(self, tensor: Tensor) -> Tensor:
+        """Return a tensor at its new place; raise WorkloadError for scratch without one."""
+        if tensor not in self.known:
+            by = self.find(tensor.address)
+            if by is None and tensor.address >= SCRATCH:
+                raise WorkloadError(f"tensor {tensor.name}: not among the template's own")
+            self.known[tensor] = replace(tensor, address=tensor.address + by) if by else tensor
+        return self.known[tensor]
+
+    def kernel(self, kernel: Kernel) -> Kernel:
+        """Return a kernel with its tensors at their new places."""
+        tensors = (*kernel.args, *(access.tensor for access in kernel.accesses))
+        return moved(kernel, self.place) if any(self.find(t.address) for t in tensors) else kernel

@@ -38,8 +38,8 @@ def forward(builder: Builder, node: Node) -> None:
         launched = attention(whole_tiles, builder.scratch, backend="cudnn", dropout=dropped)
         _linked(builder, launched.kernels, (q, k, v), (out,))
         return
-    operands = tuple(_planes(builder, ref) for ref in (q, k, v))
-    places = Places(operands, (_planes(builder, out),))
+    problem, planes = _layout(builder, problem, (q, k, v, out))
+    places = Places(planes[:3], planes[3:])
     bias, library = _bias(builder, node, problem)
     launched = attention(problem, builder.scratch, backend="cudnn", dropout=dropped, bias=bias, places=places)
     builder.launch(launched.kernels, library=library)
@@ -58,8 +58,9 @@ def backward(builder: Builder, node: Node) -> None:
         launched = attention(whole_tiles, builder.scratch, backend="cudnn", backward=True, dropout=dropped)
         _linked(builder, launched.kernels, [node.ref(name) for name in names], node.outputs[:3])
         return
-    operands = tuple(_planes(builder, node.ref(name)) for name in names)
-    places = Places(operands, tuple(_planes(builder, ref) for ref in node.outputs[:3]))
+    refs = (*(node.ref(name) for name in names), *node.outputs[:3])
+    problem, planes = _layout(builder, problem, refs)
+    places = Places(planes[:5], planes[5:])
     launched = attention(
         problem, builder.scratch, backend="cudnn", backward=True, dropout=dropped, places=places
     )
@@ -92,6 +93,29 @@ def _problem(node: Node) -> Attention:
     return Attention(batch, heads, kv_heads, rows, keys, d, node.flag("is_causal") and rows > 1)
 
 
+def _layout(builder: Builder, p: Attention, refs: Sequence[Ref]) -> tuple[Attention, tuple[Planes, ...]]:
+    """Return where the rows of each head are.
+
+    Where sequences are side by side, too, [tokens, sequences, heads, d], all heads are those of one sequence.
+    """
+    try:
+        return p, tuple(_planes(builder, ref) for ref in refs)
+    except WorkloadError:
+        if p.batch == 1 or p.heads != p.kv_heads:
+            raise
+    joined = [_joined(ref) for ref in refs]
+    made = replace(p, batch=1, heads=p.planes, kv_heads=p.planes)
+    return made, tuple(_planes(builder, ref) for ref in joined)
+
+
+def _joined(ref: Ref) -> Ref:
+    """Return sequences and heads as one dimension."""
+    (batch, heads, length, d), (apart, step, pitch, right) = ref.shape, ref.strides
+    if heads > 1 and apart != heads * step:
+        raise WorkloadError(f"attention: heads of {ref.shape}, strides {ref.strides}: sequences lie another way")
+    return replace(ref, shape=(1, batch * heads, length, d), strides=(0, step if heads > 1 else apart, pitch, right))
+
+
 def _planes(builder: Builder, ref: Ref) -> Planes:
     """Return where the rows of each head are: heads side by side, or one below the other."""
     (batch, heads, length, d), strides = ref.shape, ref.strides
@@ -103,9 +127,6 @@ def _planes(builder: Builder, ref: Ref) -> Planes:
     stacked = pitch == d and (heads == 1 or step == length * d) and (batch == 1 or apart == heads * length * d)
     if stacked:
         return Planes(builder.places.part(ref, batch * heads * length, d), length, 1, d)
-    if step == d and batch > 1 and apart == heads * d and pitch >= batch * heads * d:
-        tensor, col = builder.places.rows(ref, pitch, length)  # sequences side by side, too
-        return Planes(tensor, length, batch * heads, d, col)
     if (heads > 1 and step != d) or (batch > 1 and apart != length * pitch):
         raise WorkloadError(f"attention: heads of {ref.shape}, strides {strides}: neither side by side nor stacked")
     tensor, col = builder.places.rows(ref, pitch, batch * length)
@@ -118,7 +139,7 @@ def _bias(builder: Builder, node: Node, p: Attention) -> tuple[Tensor | None, st
     if ref is None or not ref.elements:
         return None, ""
     apart, step, pitch, right = ref.strides
-    shared = right == 1 and pitch == p.k and (step == 0 or p.heads == 1) and (p.batch == 1 or apart == p.q * p.k)
+    shared = right == 1 and pitch == p.k and p.q * p.batch == ref.shape[0] * ref.shape[2] and (step == 0 or p.heads == 1) and (p.batch == 1 or apart == p.q * p.k)
     if shared:
         return builder.places.part(ref, p.batch * p.q, p.k), ""
     return None, "stands in: without its bias, which is not one for all heads"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.job import Kernel, Tensor
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops
@@ -55,8 +55,8 @@ class _Run:
     def moved(self, kernel: Kernel, c: Tensor, to: Tensor) -> Kernel:
         self.builder.bind(c, to)
         own = self.spans[to.address]
-        accesses = tuple(whole(own, a.mode) if a.tensor.address == c.address else a for a in kernel.accesses)
-        return replace(kernel, accesses=accesses)
+        more = [whole(own, a.mode) for a in kernel.accesses if a.tensor.address == c.address]
+        return replace(kernel, accesses=(*kernel.accesses, *more[:1]))
 
     def softmax(self, scores: Tensor) -> Tensor:
         if self.keys <= MOST_WARP:
@@ -78,15 +78,10 @@ class _Run:
 
     def finish(self, library: str) -> None:
         """Launch the kernels, whose TBs may touch all of what the call was given."""
-        known = self.spans
-
-        def spread(access: Access) -> Access:
-            span = known.get(access.tensor.address)
-            return access if span is None else whole(span, access.mode)
-
         for kernel in self.kernels:
-            made = replace(kernel, accesses=tuple(map(spread, kernel.accesses)))
-            self.builder.launch([made], library=library)
+            given = {a.tensor.address: a.mode for a in kernel.accesses if a.tensor.address in self.spans}
+            more = tuple(whole(self.spans[address], mode) for address, mode in given.items())
+            self.builder.launch([replace(kernel, accesses=(*kernel.accesses, *more))], library=library)
 
 
 def by_products(builder: Builder, node: Node) -> None:

@@ -148,6 +148,8 @@ def _summed(builder: Builder, node: Node) -> Launched:
     if shape is None or x.item not in (1, 2, 4):
         raise WorkloadError(f"{node.op} of {x.shape} {x.dtype}: no template")
     way, rows, cols = shape
+    if x.item == 1 and way != "rows":
+        raise WorkloadError(f"{node.op} of bytes, {way}: no template")
     a = builder.matrix(x, rows, cols)
     if way == "all":
         return memory_ops.sum_all(builder.scratch, a)

@@ -11,6 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pysim.errors import WorkloadError
 from pysim.workloads.imported.graph import Argument, Graph, Kind, Node, Ref, Storage
 
+from .values import Values
+
 DTYPES = {
     torch.float64: "fp64", torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
     torch.float8_e4m3fn: "fp8", torch.float8_e5m2: "fp8", torch.int64: "int64", torch.int32: "int32",
@@ -19,6 +21,7 @@ DTYPES = {
 }  # fmt: skip
 # need data, which tensors on the meta device have not
 READS_DATA = ("_local_scalar_dense", "item", "nonzero", "masked_select", "is_nonzero", "equal", "unique_dim", "_unique2")
+VALUE = ("_local_scalar_dense", "item", "is_nonzero", "equal")  # of these the result is no tensor
 QUIET = ("profiler", "prim", "prims", "inductor")  # namespaces whose operations launch nothing
 # allocate, or say something of a tensor, and launch nothing
 NO_KERNEL = (
@@ -38,6 +41,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.graph = graph
         self.on = True
+        self.values = Values()
         self._numbers: dict[int, int] = {}
         self._kept: list[object] = []  # storages stay alive, so that no address is used twice
 
@@ -53,11 +57,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         kwargs = dict(kwargs or {})
         name = func._schema.name.partition("::")[2]
         if name in READS_DATA and any(t.is_meta for t in _tensors((args, kwargs))):
-            raise NeedsData(name)
+            return self._value(func, name, args, kwargs)
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
             with self:  # in inference mode operations come whole
                 return func.decompose(*args, **kwargs)
         out = func(*args, **kwargs)
+        self.values.run(func, args, kwargs, out, func._schema.is_mutable)
         if self.on and func.namespace not in QUIET and name not in NO_KERNEL:
             self._record(func, name, args, kwargs, out)
         return out
@@ -67,6 +72,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if self.on:
             given = {key: self._argument(value) for key, value in args.items()}
             self.graph.nodes.append(Node(op, "", given, tuple(map(self._ref, outputs))))
+
+    def _value(self, func: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Return what an operation says of values that are known; raise NeedsData for others."""
+        known = [self.values.of(a) if isinstance(a, torch.Tensor) and a.is_meta else a for a in args]
+        if name not in VALUE or any(a is None for a in known):
+            raise NeedsData(name)
+        return func(*known, **kwargs)
 
     def _record(self, func: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
         given, written = {}, []

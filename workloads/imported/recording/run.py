@@ -34,6 +34,7 @@ def record(
     if train is not None and decode:
         raise ConfigError("from_torch: train and decode: a step with a cache has no gradients: give one")
     made = meta_model(model)
+    given = _tensors_of((args, kwargs))
     args, kwargs = meta_inputs(args), meta_inputs(kwargs)
     graph = Graph(type(model).__name__)
     flags = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
@@ -42,7 +43,9 @@ def record(
     recorder = Recorder(graph)
     recorder.know(made.parameters(), "parameter")
     recorder.know(made.buffers(), "buffer")
-    recorder.know((t for t in _leaves((args, kwargs)) if isinstance(t, torch.Tensor)), "input")
+    recorder.know(_tensors_of((args, kwargs)), "input")
+    for tensor, value in zip(_tensors_of((args, kwargs)), given, strict=True):
+        recorder.values.know(tensor, value)
     with warnings.catch_warnings(), as_on_cuda():
         warnings.simplefilter("ignore")  # of PyTorch on devices that are not there
         try:
@@ -134,6 +137,10 @@ def _call_of(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         f"from_torch: example_inputs = {type(example_inputs).__name__}: must be a tensor, a tuple of arguments or a"
         " dictionary of named ones"
     )
+
+
+def _tensors_of(value: Any) -> list[Any]:
+    return [leaf for leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -1,0 +1,95 @@
+"""Values of small integer tensors, kept beside tensors without data.
+
+Models ask for some: whether a mask hides anything, whether positions restart. Those that follow from constants
+and from integer inputs of the example are computed on the CPU; whatever depends on other data is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+MOST = 1 << 20  # elements of a tensor whose values are kept
+
+
+class Values:
+    """CPU copies of storages on the meta device, by their identity."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Any] = {}
+
+    def know(self, tensor: Any, value: Any) -> None:
+        """Keep the value of an input, an integer tensor on the CPU."""
+        if tensor.is_meta and self._small(tensor) and value.device.type == "cpu" and value.numel():
+            self._keep(tensor, value)
+
+    def of(self, tensor: Any) -> Any:
+        """Return a tensor with its value; None: it is not known."""
+        kept = self._known.get(tensor.untyped_storage()._cdata)
+        if kept is None or kept.dtype != tensor.dtype:
+            return None
+        return kept.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def run(self, func: Any, args: Any, kwargs: Any, out: Any, written: bool) -> None:
+        """Compute an operation that was run on the meta device, if all that it reads is known."""
+        inputs, outputs = list(_metas((args, kwargs))), list(_metas(out))
+        if not all(self._small(tensor) for tensor in (*inputs, *outputs)) or not outputs:
+            self._forget(outputs)
+            return
+        values = {id(tensor): self.of(tensor) for tensor in inputs}
+        if any(value is None for value in values.values()):
+            self._forget(outputs)
+            return
+        given = _replaced(args, values)
+        named = {
+            key: torch.device("cpu") if key == "device" else _replaced(value, values)
+            for key, value in kwargs.items()
+        }
+        try:
+            made = list(_tensors(func(*given, **named)))
+        except (RuntimeError, NotImplementedError):
+            self._forget(outputs)
+            return
+        if not written:
+            for tensor, value in zip(outputs, made, strict=False):
+                self._keep(tensor, value)
+
+    def _keep(self, tensor: Any, value: Any) -> None:
+        size = tensor.untyped_storage().nbytes() // tensor.element_size()
+        kept = torch.zeros(size, dtype=tensor.dtype)
+        kept.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(value)
+        self._known[tensor.untyped_storage()._cdata] = kept
+
+    def _forget(self, tensors: Iterable[Any]) -> None:
+        for tensor in tensors:
+            self._known.pop(tensor.untyped_storage()._cdata, None)
+
+    @staticmethod
+    def _small(tensor: Any) -> bool:
+        whole = not tensor.is_floating_point() and not tensor.is_complex()
+        return whole and tensor.untyped_storage().nbytes() <= MOST * tensor.element_size()
+
+
+def _tensors(value: Any) -> Iterable[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)
+
+
+def _metas(value: Any) -> Iterable[Any]:
+    return (tensor for tensor in _tensors(value) if tensor.is_meta)
+
+
+def _replaced(value: Any, values: dict[int, Any]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return values.get(id(value), value)
+    if isinstance(value, list | tuple):
+        return type(value)(_replaced(each, values) for each in value)
+    return value

@@ -62,7 +62,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             with self:  # in inference mode operations come whole
                 return func.decompose(*args, **kwargs)
         out = func(*args, **kwargs)
-        self.values.run(func, args, kwargs, out, func._schema.is_mutable)
+        self.values.run(func, args, kwargs, out)
         if self.on and func.namespace not in QUIET and name not in NO_KERNEL:
             self._record(func, name, args, kwargs, out)
         return out

@@ -32,7 +32,7 @@ class Values:
             return None
         return kept.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
-    def run(self, func: Any, args: Any, kwargs: Any, out: Any, written: bool) -> None:
+    def run(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Compute an operation that was run on the meta device, if all that it reads is known."""
         inputs, outputs = list(_metas((args, kwargs))), list(_metas(out))
         if not all(self._small(tensor) for tensor in (*inputs, *outputs)) or not outputs:
@@ -52,8 +52,9 @@ class Values:
         except (RuntimeError, NotImplementedError):
             self._forget(outputs)
             return
-        if not written:
-            for tensor, value in zip(outputs, made, strict=False):
+        there = {tensor.untyped_storage()._cdata for tensor in inputs}  # views, and what was changed in place
+        for tensor, value in zip(outputs, made, strict=False):
+            if tensor.untyped_storage()._cdata not in there:
                 self._keep(tensor, value)
 
     def _keep(self, tensor: Any, value: Any) -> None:

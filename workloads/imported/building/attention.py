@@ -11,13 +11,16 @@ from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
 from pysim.workloads.library.memory import memory_bound as memory_ops
-from pysim.workloads.library.memory.pointwise_parts import whole
+from pysim.workloads.library.memory.pointwise_costs import ADD
+from pysim.workloads.library.memory.pointwise_parts import Work, whole
 
 from .builder import Builder
-from .pointwise import reach
+from .pointwise import element_wise, reach
+from .slices import slices
 
 FLASH = "stands in: FlashAttention-2 for one query"
 TILE = 128
+SHARED = "stands in: keys and values once for each head"
 PADDED = "stands in: padded to whole tiles"
 
 
@@ -33,6 +36,10 @@ def forward(builder: Builder, node: Node) -> None:
     if dropped:
         _state(builder)
     builder.flops += int(problem.flops())
+    shared = ""
+    if problem.heads != problem.kv_heads:
+        k, v = (_repeated(builder, ref, problem.heads) for ref in (k, v))
+        problem, shared = replace(problem, kv_heads=problem.heads), SHARED
     if problem.q % TILE or problem.k % TILE:
         whole_tiles = _whole_tiles(problem)
         launched = attention(whole_tiles, builder.scratch, backend="cudnn", dropout=dropped)
@@ -42,7 +49,7 @@ def forward(builder: Builder, node: Node) -> None:
     places = Places(planes[:3], planes[3:])
     bias, library = _bias(builder, node, problem)
     launched = attention(problem, builder.scratch, backend="cudnn", dropout=dropped, bias=bias, places=places)
-    builder.launch(launched.kernels, library=library)
+    builder.launch(launched.kernels, library=", ".join(text for text in (library, shared) if text))
 
 
 def backward(builder: Builder, node: Node) -> None:
@@ -53,18 +60,39 @@ def backward(builder: Builder, node: Node) -> None:
         raise WorkloadError("attention: backward with a bias: no template")
     names = "query", "key", "value", "out", "grad_out"
     builder.flops += int(problem.flops(backward=True))
+    refs = [*(node.ref(name) for name in names), *node.outputs[:3]]
+    gradients = node.outputs[1:3]
+    if problem.heads != problem.kv_heads:
+        refs[1:3] = [_repeated(builder, ref, problem.heads) for ref in refs[1:3]]
+        refs[6:8] = [builder.temporary(ref) for ref in refs[1:3]]
+        problem = replace(problem, kv_heads=problem.heads)
     if problem.q % TILE or problem.k % TILE:
         whole_tiles = _whole_tiles(problem)
         launched = attention(whole_tiles, builder.scratch, backend="cudnn", backward=True, dropout=dropped)
-        _linked(builder, launched.kernels, [node.ref(name) for name in names], node.outputs[:3])
-        return
-    refs = (*(node.ref(name) for name in names), *node.outputs[:3])
-    problem, planes = _layout(builder, problem, refs)
-    places = Places(planes[:5], planes[5:])
-    launched = attention(
-        problem, builder.scratch, backend="cudnn", backward=True, dropout=dropped, places=places
-    )
-    builder.launch(launched.kernels)
+        _linked(builder, launched.kernels, refs[:5], refs[5:])
+    else:
+        problem, planes = _layout(builder, problem, refs)
+        places = Places(planes[:5], planes[5:])
+        launched = attention(
+            problem, builder.scratch, backend="cudnn", backward=True, dropout=dropped, places=places
+        )
+        builder.launch(launched.kernels, library=SHARED if refs[7] is not gradients[1] else "")
+    for made, ref in zip(refs[6:8], gradients, strict=True):
+        if made is not ref:
+            kernel = slices("sum_of_heads", [reach(builder, made)], [reach(builder, ref)], ADD.times(8))
+            builder.launch([kernel], library=SHARED)
+
+
+def _repeated(builder: Builder, ref: Ref, heads: int) -> Ref:
+    """Return keys or values once for each head that takes them, heads one below the other."""
+    (batch, kv_heads, length, d), (apart, step, pitch, right) = ref.shape, ref.strides
+    share = heads // kv_heads
+    shape = batch, kv_heads, share, length, d
+    source = replace(ref, shape=shape, strides=(apart, step, 0, pitch, right))
+    made = builder.temporary(replace(ref, shape=(batch, heads, length, d)))
+    whole_heads = heads * length * d, share * length * d, length * d, d, 1
+    element_wise(builder, "copy", [source], [replace(made, shape=shape, strides=whole_heads)], Work())
+    return made
 
 
 def _whole_tiles(p: Attention) -> Attention:

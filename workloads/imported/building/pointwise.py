@@ -61,8 +61,8 @@ def kernel_of(
         reads, writes = ([builder.flat(ref) for ref in group] for group in (inputs, outputs))
         if min(ref.item for ref in operands) == 1 and out.elements % WHOLE:
             return None  # a TB that is not full takes single bytes, which the simulator does not
-        mixed = len({ref.dtype for ref in operands}) > 1
-        if mixed and len(inputs) == len(outputs) == 1 and inputs[0].item == 2:
+        cast = name == "copy" and len(inputs) == 1 and inputs[0].dtype != out.dtype
+        if cast and inputs[0].item == 2 <= out.item:
             return unrolled_cast(name, reads[0], writes[0], CAST)
         registers = TWO_INPUTS.get(out.item, 32) if len(inputs) > 1 else 32
         return vectorised(name, reads, writes, converted(work, operands), registers)

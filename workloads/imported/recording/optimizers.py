@@ -21,7 +21,7 @@ NAMES: dict[str, Factory] = {
     "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=1e-3),
     "adamw_fused": lambda parameters: torch.optim.AdamW(parameters, lr=1e-3, fused=True),
 }
-_SUPPORT = ("_get_foreach_kernels_supported_devices", "_get_fused_kernels_supported_devices")
+_SUPPORT = tuple(f"_get_{what}_supported_devices" for what in ("foreach_kernels", "fused_kernels", "capturable"))
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def as_on_cuda() -> Iterator[None]:
     modules = [torch_optimizer, *(import_module(f"torch.optim.{name}") for name in ("adam", "sgd"))]
     kept = [(m, name, getattr(m, name)) for m in modules for name in _SUPPORT if hasattr(m, name)]
 
-    def supported() -> list[str]:
+    def supported(*args: Any, **kwargs: Any) -> list[str]:
         return ["cuda", "meta"]
 
     try:

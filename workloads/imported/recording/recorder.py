@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pysim.errors import WorkloadError
 from pysim.workloads.imported.graph import Argument, Graph, Kind, Node, Ref, Storage
 
+from .layouts import as_on_cuda_laid
 from .values import Values
 
 DTYPES = {
@@ -61,7 +62,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
             with self:  # in inference mode operations come whole
                 return func.decompose(*args, **kwargs)
-        out = func(*args, **kwargs)
+        out = as_on_cuda_laid(name, args, func(*args, **kwargs))
         self.values.run(func, args, kwargs, out)
         if self.on and func.namespace not in QUIET and name not in NO_KERNEL:
             self._record(func, name, args, kwargs, out)

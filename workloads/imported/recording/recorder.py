@@ -28,7 +28,7 @@ QUIET = ("profiler", "prim", "prims", "inductor")  # namespaces whose operations
 NO_KERNEL = (
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted", "lift_fresh",
     "sym_size", "sym_stride", "sym_numel", "is_pinned", "_has_compatible_shallow_copy_type", "set_", "resize_",
-    "_assert_async", "_assert_tensor_metadata", "record_stream",
+    "as_strided_", "_assert_async", "_assert_tensor_metadata", "record_stream",
 )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ True
 ``simulate`` runs a job under scheduling schemes on a machine; ``Simulation`` is one run, to a moment and on
 from it; ``device`` and ``System`` compose the machine; ``Job``, ``Kernel``, ``Program``, ``Code``,
 ``Pattern``, ``Access``, ``Memory`` and ``Tensor`` make a job by hand (``pysim.workloads.make`` has ready
-ones); ``from_torch`` takes a PyTorch model, ``from_profile`` a measured run; ``register_scheme`` adds a scheme (``Scheme``, ``TableScheme``,
-``SchemeOption``); ``bound`` says what no scheme beats.
+ones); ``from_torch`` takes a PyTorch model, ``from_profile`` a measured run; ``register_scheme`` adds a
+scheme (``Scheme``, ``TableScheme``, ``SchemeOption``); ``bound`` says what no scheme beats.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A recorded run of a model: operations in the order of their dispatch, between storages. Needs no PyTorch."""
+"""A recorded run of a model: operations in the order of their dispatch, between storages."""
 
 from __future__ import annotations
 

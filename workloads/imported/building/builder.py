@@ -124,7 +124,9 @@ class Builder:
     def flat(self, ref: Ref) -> Tensor:
         """Return a dense tensor as one row."""
         if not ref.dense:
-            raise WorkloadError(f"a tensor of {ref.shape}, strides {ref.strides}: elements are not side by side")
+            raise WorkloadError(
+                f"a tensor of {ref.shape}, strides {ref.strides}: elements are not side by side"
+            )
         return self.places.part(ref, 1, ref.elements)
 
     def matrix(self, ref: Ref, rows: int, cols: int, name: str = "") -> Tensor:
@@ -144,7 +146,7 @@ class Builder:
         return Ref(number, 0, like.shape, tuple(reversed(strides)), dtype)
 
     def indices(self, ref: Ref, below: int) -> NDArray[np.int64]:
-        """Return what an index tensor may hold: ascending from an ``arange``, else drawn, the same each time."""
+        """Return what an index tensor may hold: counting up from an ``arange``, else drawn with a seed."""
         if ref.storage in self._ascending:
             inner = np.arange(ref.elements, dtype=np.int64) % max(1, ref.shape[-1] if ref.shape else 1)
             return inner % below

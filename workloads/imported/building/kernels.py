@@ -13,8 +13,8 @@ from pysim.workloads.library.arguments import check_names
 from pysim.workloads.library.choices.chooser import DEVICES
 
 from .builder import Builder
-from .stand_in import approximate as approximated
-from .table import rule_of
+from .rules.stand_in import approximate as approximated
+from .rules.table import rule_of
 
 
 @dataclass(slots=True)
@@ -41,14 +41,22 @@ class _Found:
         """Return one line that lists all operators."""
         parts = []
         for op, about in sorted(self.operators.items()):
-            shapes = ", ".join(f"{list(ref.shape)} {ref.dtype}" for ref in about.first.refs()) if about.first else ""
+            shapes = (
+                ", ".join(f"{list(ref.shape)} {ref.dtype}" for ref in about.first.refs())
+                if about.first
+                else ""
+            )
             reason = f": {about.why}" if about.why else ""
             parts.append(f"{op} x {about.count} (first: {shapes or 'no tensor'}{reason})")
         return "; ".join(parts)
 
 
 def job_of(
-    graph: Graph, *, device: str = "h200", approximate: bool = False, arguments: Mapping[str, object] | None = None
+    graph: Graph,
+    *,
+    device: str = "h200",
+    approximate: bool = False,
+    arguments: Mapping[str, object] | None = None,
 ) -> Job:
     """Return the kernels that the operations of a graph launch, one stream, as a job.
 
@@ -73,8 +81,8 @@ def job_of(
         builder.done(number, node)
     if missing.operators:
         raise WorkloadError(
-            f"from_torch: {graph.name}: no template for {missing.text()}; approximate=True lets kernels of as many"
-            " bytes stand in"
+            f"from_torch: {graph.name}: no template for {missing.text()}; approximate=True lets kernels of"
+            " as many bytes stand in"
         )
     if not builder.kernels:
         raise WorkloadError(f"from_torch: {graph.name}: the run launches no kernel")

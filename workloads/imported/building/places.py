@@ -69,7 +69,9 @@ class Places:
         root = self.root(ref.storage)
         made = Tensor(name or root.name, rows, cols, ref.item, root.address + ref.offset * ref.item)
         if made.address + made.nbytes > root.address + root.nbytes:
-            raise WorkloadError(f"{rows} x {cols} elements of {ref.item} B from {ref.offset} on: not in their storage")
+            raise WorkloadError(
+                f"{rows} x {cols} elements of {ref.item} B from {ref.offset} on: not in their storage"
+            )
         return made
 
     def values(self, ref: Ref, count: int, item: int) -> Tensor:

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 THREADS, CHUNK, REGISTERS = 128, 512, 32
-LEAST, MOST = 32, 8192  # elements of a row: of shorter ones lanes would idle, longer ones would keep a TB long
+LEAST, MOST = (
+    32,
+    8192,
+)  # elements of a row: of shorter ones lanes would idle, longer ones would keep a TB long
 MOST_ROWS = 8  # of a TB: each is a rectangle of its own
 OUTER = 3  # dimensions of a grid
 STANDS_IN = "stands in: TBs of whole rows"
@@ -37,7 +40,7 @@ STANDS_IN = "stands in: TBs of whole rows"
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """Of a view in elements: of the tensor's rows ``cols``, the first, and strides along a row and outside."""
+    """Of a view: elements of the tensor's rows, the first element, strides along a row and outside."""
 
     item: int
     cols: int
@@ -80,10 +83,14 @@ def row_aligned(name: str, sizes: Sequence[int], inputs: Sequence[View], output:
         mode: Mode = "read" if number < len(inputs) else "write"
         for at in range(many):
             region = _Region(name, operand, shape, at)
-            region(np.arange(shape.grid[0] * shape.grid[1] * shape.grid[2]))  # raises where it is no rectangle
+            region(
+                np.arange(shape.grid[0] * shape.grid[1] * shape.grid[2])
+            )  # raises where it is no rectangle
             accesses.append(Access(view.tensor, mode, region))
     program = _program(name, operands, len(inputs), shape, work, len(dims))
-    return Kernel(name, program, shape.grid, tuple(v.tensor for v in views), tuple(accesses), library=STANDS_IN)
+    return Kernel(
+        name, program, shape.grid, tuple(v.tensor for v in views), tuple(accesses), library=STANDS_IN
+    )
 
 
 def _joined(sizes: Sequence[int], views: Sequence[View]) -> tuple[list[int], list[list[int]]]:

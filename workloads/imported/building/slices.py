@@ -28,7 +28,7 @@ MOST_TBS, MOST_ARGS = 2**17, 8
 
 
 def slices(name: str, reads: Sequence[Tensor], writes: Sequence[Tensor], work: Work = Work()) -> Kernel:  # noqa: B008
-    """Return the kernel; ``work``: of a vector of the largest operand. Of more than 8 operands the largest."""
+    """Return the kernel, of the 8 largest operands; ``work``: of a vector of the largest."""
     kept = sorted((*reads, *writes), key=lambda tensor: tensor.nbytes)[-MOST_ARGS:]
     ins, outs = ([t for t in group if t in kept] for group in (reads, writes))
     tensors = [*ins, *outs]

@@ -1,4 +1,4 @@
-"""Optimisers as they run on a GPU: over all parameters at once (``foreach``) unless ``fused`` is asked for."""
+"""Optimisers as they run on a GPU: over lists of parameters (``foreach``) unless ``fused`` is asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ NAMES: dict[str, Factory] = {
     "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=1e-3),
     "adamw_fused": lambda parameters: torch.optim.AdamW(parameters, lr=1e-3, fused=True),
 }
-_SUPPORT = tuple(f"_get_{what}_supported_devices" for what in ("foreach_kernels", "fused_kernels", "capturable"))
+_SUPPORT = tuple(
+    f"_get_{what}_supported_devices" for what in ("foreach_kernels", "fused_kernels", "capturable")
+)
 
 
 @contextmanager
@@ -57,9 +59,17 @@ def optimizer_of(train: str | Factory, parameters: Any) -> tuple[Any, str]:
         raise ConfigError(f"from_torch: train = {train!r}: must be {', '.join(NAMES)}, or a factory")
     made = factory(parameters)
     if not isinstance(made, torch.optim.Optimizer):
-        raise WorkloadError(f"from_torch: train returned {type(made).__name__}: must be a torch.optim.Optimizer")
+        raise WorkloadError(
+            f"from_torch: train returned {type(made).__name__}: must be a torch.optim.Optimizer"
+        )
     group = made.param_groups[0]
-    form = "fused" if group.get("fused") else "a tensor after another" if group.get("foreach") is False else "foreach"
+    form = (
+        "fused"
+        if group.get("fused")
+        else "a tensor after another"
+        if group.get("foreach") is False
+        else "foreach"
+    )
     return made, f"optimiser {type(made).__name__}, {form}"
 
 

@@ -21,14 +21,23 @@ DTYPES = {
     torch.complex64: "complex64", torch.complex128: "complex128",
 }  # fmt: skip
 # need data, which tensors on the meta device have not
-READS_DATA = ("_local_scalar_dense", "item", "nonzero", "masked_select", "is_nonzero", "equal", "unique_dim", "_unique2")
+READS_DATA = (
+    "_local_scalar_dense",
+    "item",
+    "nonzero",
+    "masked_select",
+    "is_nonzero",
+    "equal",
+    "unique_dim",
+    "_unique2",
+)
 VALUE = ("_local_scalar_dense", "item", "is_nonzero", "equal")  # of these the result is no tensor
 QUIET = ("profiler", "prim", "prims", "inductor")  # namespaces whose operations launch nothing
 # allocate, or say something of a tensor, and launch nothing
 NO_KERNEL = (
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted", "lift_fresh",
-    "sym_size", "sym_stride", "sym_numel", "is_pinned", "_has_compatible_shallow_copy_type", "set_", "resize_",
-    "as_strided_", "_assert_async", "_assert_tensor_metadata", "record_stream",
+    "sym_size", "sym_stride", "sym_numel", "is_pinned", "_has_compatible_shallow_copy_type", "set_",
+    "resize_",    "as_strided_", "_assert_async", "_assert_tensor_metadata", "record_stream",
 )  # fmt: skip
 
 
@@ -122,7 +131,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def _ref(self, tensor: Any) -> Ref:
         dtype = DTYPES.get(tensor.dtype)
         if dtype is None:
-            raise WorkloadError(f"from_torch: a tensor of {tensor.dtype}: must be of {', '.join(DTYPES.values())}")
+            raise WorkloadError(
+                f"from_torch: a tensor of {tensor.dtype}: must be of {', '.join(DTYPES.values())}"
+            )
         number = self._number(tensor, "")
         shape, strides = tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride()))
         return Ref(number, int(tensor.storage_offset()), shape, strides, dtype)

@@ -46,7 +46,9 @@ def recurrent(cell: str) -> Callable[..., Any]:
         *more: Any,
     ) -> Any:
         if not isinstance(has_biases, bool):
-            raise WorkloadError(f"from_torch: {cell}: sequences of several lengths (PackedSequence): pad them")
+            raise WorkloadError(
+                f"from_torch: {cell}: sequences of several lengths (PackedSequence): pad them"
+            )
         states = tuple(state) if isinstance(state, tuple | list) else (state,)
         gates = GATES[cell] * states[0].shape[-1]
         if any(w.shape[0] != gates for w in weights):

@@ -65,16 +65,13 @@ def record(
         except Exception as error:
             if "meta tensor" in str(error) or "Tensor.item()" in str(error):
                 raise WorkloadError(_needs_data(error, "item")) from None
-            line = str(error).strip().splitlines()
-            raise WorkloadError(
-                f"from_torch: {type(model).__name__}{_where(error)}: {type(error).__name__}: {line[0] if line else ''}"
-            ) from error
+            line = next(iter(str(error).strip().splitlines()), "")
+            where = f"{type(model).__name__}{_where(error)}"
+            raise WorkloadError(f"from_torch: {where}: {type(error).__name__}: {line}") from error
     return graph
 
 
-def _training(
-    made: Any, args: Any, kwargs: Any, train: str | Factory, loss: Any, recorder: Recorder
-) -> None:
+def _training(made: Any, args: Any, kwargs: Any, train: str | Factory, loss: Any, recorder: Recorder) -> None:
     made.train()
     wanted = [p for p in made.parameters() if p.requires_grad]
     if not wanted:
@@ -117,7 +114,9 @@ def _cache(made: Any, args: Any, kwargs: Any, past: int, recorder: Recorder) -> 
         try:
             result = made(prompt, use_cache=True)
         except TypeError as error:
-            raise WorkloadError(f"from_torch: decode: the model takes no cache (use_cache): {error}") from None
+            raise WorkloadError(
+                f"from_torch: decode: the model takes no cache (use_cache): {error}"
+            ) from None
     recorder.on = True
     kept = getattr(result, "past_key_values", None)
     if kept is None:
@@ -134,8 +133,8 @@ def _call_of(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(example_inputs, Sequence) and not isinstance(example_inputs, str):
         return tuple(example_inputs), {}
     raise WorkloadError(
-        f"from_torch: example_inputs = {type(example_inputs).__name__}: must be a tensor, a tuple of arguments or a"
-        " dictionary of named ones"
+        f"from_torch: example_inputs = {type(example_inputs).__name__}: must be a tensor, a tuple of"
+        " arguments or a dictionary of named ones"
     )
 
 

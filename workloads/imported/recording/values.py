@@ -1,7 +1,7 @@
 """Values of small integer tensors, kept beside tensors without data.
 
-Models ask for some: whether a mask hides anything, whether positions restart. Those that follow from constants
-and from integer inputs of the example are computed on the CPU; whatever depends on other data is not known.
+Models ask for some: whether a mask hides anything, whether positions restart. Those that follow from
+constants and from integer inputs of the example are computed on the CPU; others are not known.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ def meta_model(model: Any) -> Any:
         try:
             return copy.deepcopy(model, known)
         except (TypeError, RuntimeError) as error:
-            raise WorkloadError(f"from_torch: the model cannot be copied: {str(error).splitlines()[0]}") from None
+            raise WorkloadError(
+                f"from_torch: the model cannot be copied: {str(error).splitlines()[0]}"
+            ) from None
 
 
 def meta_inputs(value: Any) -> Any:

@@ -101,7 +101,9 @@ def paired(pattern: Pattern) -> Pattern:
         return pattern
     base = pattern.base // 2 * 2
     if (pattern.s0 % 2 and pattern.s0 != 1) or pattern.s1 % 2:
-        apart = [lane // pattern.minor * pattern.s1 + lane % pattern.minor * pattern.s0 for lane in range(WARP)]
+        apart = [
+            lane // pattern.minor * pattern.s1 + lane % pattern.minor * pattern.s0 for lane in range(WARP)
+        ]
         even = tuple((pattern.base + each) // 2 * 2 - base for each in apart)
         return replace(pattern, width=2, base=base, s0=0, s1=0, minor=WARP, offsets=even)
     if pattern.s0 != 1:

@@ -7,6 +7,8 @@ from math import prod
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.workloads.imported.building.builder import Builder
+from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import row_passes
@@ -14,9 +16,7 @@ from pysim.workloads.library.memory.memory_bound import Launched
 from pysim.workloads.library.memory.pointwise_costs import ADD
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-from .builder import Builder
 from .pointwise import COARSE, element_wise, reach
-from .slices import slices
 
 Rule = Callable[[Builder, Node], None]
 MOST_WARP = 2048  # columns of a softmax that a warp computes; longer rows take a TB each
@@ -111,7 +111,9 @@ def nll_loss_backward(builder: Builder, node: Node) -> None:
     rows, cols = targets.elements, out.shape[-1]
     element_wise(builder, "fill", [], [out], Work())
     given = builder.flat(node.ref("grad_output"))
-    builder.launch([row_passes.nll_backward_rows(given, builder.flat(targets), builder.matrix(out, rows, cols))])
+    builder.launch(
+        [row_passes.nll_backward_rows(given, builder.flat(targets), builder.matrix(out, rows, cols))]
+    )
 
 
 def _rows_of(node: Node, x: Ref) -> tuple[int, int]:

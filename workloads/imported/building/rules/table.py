@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node
 from pysim.workloads.library.memory import pointwise_costs as costs
 from pysim.workloads.library.memory.pointwise_parts import Work
 
 from . import attention, copies, gemms, images, optimizers, recurrent, rows
-from .builder import Builder
 from .pointwise import pointwise
 from .stand_in import moving
 
@@ -17,7 +17,11 @@ Rule = Callable[[Builder, Node], None]
 # instructions of an element beside its loads and stores, by reason where no sweep has them
 TEST, CHOOSE, NEGATE = Work(ints=1), Work(ints=2), Work(ints=1)
 ROOT, DIVIDE = Work(fp32=6, sfu=1), Work(fp32=8, sfu=1, control=1)
-EXPONENTIAL, LOGARITHM, WAVE = Work(fp32=4, sfu=1), Work(fp32=8, ints=4, sfu=1), Work(fp32=16, ints=8, control=2)
+EXPONENTIAL, LOGARITHM, WAVE = (
+    Work(fp32=4, sfu=1),
+    Work(fp32=8, ints=4, sfu=1),
+    Work(fp32=16, ints=8, control=2),
+)
 SIGMOID, SMOOTH = Work(fp32=6, sfu=2), Work(fp32=14, sfu=3, control=1)
 CLIP, GATE = Work(fp32=2), Work(fp32=4, control=1)
 POWER = Work(fp32=3, control=1)  # of 2, 3 and 0.5, which PyTorch multiplies; others take a call
@@ -36,8 +40,9 @@ ELEMENT_WISE: dict[str, Work] = {
     "round": TEST, "rsqrt": costs.RSQRT, "rsub": costs.ADD, "sgn": TEST, "sigmoid": SIGMOID,
     "sigmoid_backward": Work(fp32=3), "sign": TEST, "silu": costs.SILU, "silu_backward": SMOOTH, "sin": WAVE,
     "softplus": SMOOTH, "softplus_backward": SMOOTH, "sqrt": ROOT, "square": costs.MUL, "sub": costs.ADD,
-    "tanh": costs.TANH, "tanh_backward": Work(fp32=3), "threshold_backward": CLIP, "tril": CHOOSE, "triu": CHOOSE,
-    "where": CHOOSE, "bitwise_xor": TEST, "bitwise_left_shift": TEST, "bitwise_right_shift": TEST,
+    "tanh": costs.TANH, "tanh_backward": Work(fp32=3), "threshold_backward": CLIP, "tril": CHOOSE,
+    "triu": CHOOSE, "where": CHOOSE, "bitwise_xor": TEST, "bitwise_left_shift": TEST,
+    "bitwise_right_shift": TEST,
 }  # fmt: skip
 
 FOREACH: dict[str, Work] = {
@@ -49,20 +54,25 @@ FOREACH: dict[str, Work] = {
 # move rows or elements to places that data says
 MOVING = (
     "cumsum", "gather", "index", "index_add", "index_copy", "index_put", "index_select", "roll", "scatter",
-    "scatter_add", "flip", "masked_scatter", "repeat_interleave", "constant_pad_nd", "isin", "_index_put_impl",
+    "scatter_add", "flip", "masked_scatter", "repeat_interleave", "constant_pad_nd", "isin",
+    "_index_put_impl",
 )  # fmt: skip
+
+FILLING = (
+    "fill", "zero", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "scalar_tensor",
+    "new_full",
+    "new_zeros", "new_ones", "eye", "normal", "uniform", "bernoulli", "rand", "randn", "lift_fresh_copy",
+)  # fmt: skip
+REDUCED = "amax", "amin", "any", "all", "max", "min", "argmax", "argmin", "prod"  # by the kernel of a sum
 
 RULES: dict[str, Rule] = {
     **{name: pointwise(name, work) for name, work in ELEMENT_WISE.items()},
     **{f"_foreach_{name}": optimizers.foreach(work) for name, work in FOREACH.items()},
-    **{name: moving for name in MOVING},
+    **dict.fromkeys(MOVING, moving),
     # memory
-    **{name: copies.fill for name in (
-        "fill", "zero", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "scalar_tensor", "new_full",
-        "new_zeros", "new_ones", "eye", "normal", "uniform", "bernoulli", "rand", "randn", "lift_fresh_copy",
-    )},
+    **dict.fromkeys(FILLING, copies.fill),
     "arange": copies.arange,
-    **{name: copies.copied for name in ("clone", "copy", "_to_copy", "contiguous")},
+    **dict.fromkeys(("clone", "copy", "_to_copy", "contiguous"), copies.copied),
     "cat": copies.concatenation,
     "stack": copies.concatenation,
     "embedding": copies.embedding,
@@ -90,7 +100,7 @@ RULES: dict[str, Rule] = {
     "nll_loss_backward": rows.nll_loss_backward,
     "sum": rows.reduction(exact=True),
     "mean": rows.reduction(exact=True),
-    **{name: rows.reduction() for name in ("amax", "amin", "any", "all", "max", "min", "argmax", "argmin", "prod")},
+    **{name: rows.reduction() for name in REDUCED},
     # images
     "convolution": images.convolution,
     "convolution_backward": images.convolution_backward,

@@ -9,6 +9,7 @@ from math import prod
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
+from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.convolutions.chooser import choose_convolution
 from pysim.workloads.library.convolutions.convolution import convolution as library_convolution
@@ -17,7 +18,6 @@ from pysim.workloads.library.memory.images import ITEM, Images, Window, batch_no
 from pysim.workloads.library.memory.pointwise_costs import ADD
 from pysim.workloads.library.memory.pointwise_parts import whole
 
-from .builder import Builder
 from .pointwise import element_wise, reach
 
 DTYPES = {"fp16": "fp16", "bf16": "fp16", "fp32": "fp32"}  # cuDNN's kernels of bf16 are those of fp16
@@ -91,7 +91,7 @@ def _launch(builder: Builder, problem: Convolution, reads: Sequence[Ref], out: R
             at = access.tensor.address
             sizes[at] = max(sizes.get(at, 0), access.tensor.nbytes)
             if access.mode == "read" and at not in written and at not in stands:
-                stands[at] = min(tensors, key=lambda t: abs(math.log(t.nbytes / access.tensor.nbytes)))  # noqa: B023
+                stands[at] = min(tensors, key=lambda t: abs(math.log(t.nbytes / access.tensor.nbytes)))
         written |= {a.tensor.address for a in kernel.accesses if a.mode != "read"}
     for tensor in builder.scratch.tensors:
         there = stands.get(tensor.address)
@@ -111,7 +111,9 @@ def _touched(kernel: Kernel, stands: dict[int, Tensor]) -> tuple[Access, ...]:
 
 def _images(ref: Ref) -> Images:
     if len(ref.shape) != 4 or not ref.contiguous or ref.dtype != "fp32":
-        raise WorkloadError(f"images of {ref.shape} {ref.dtype}, strides {ref.strides}: fp32 with channels first")
+        raise WorkloadError(
+            f"images of {ref.shape} {ref.dtype}, strides {ref.strides}: fp32 with channels first"
+        )
     return Images(*ref.shape)
 
 
@@ -134,10 +136,21 @@ def max_pooling(builder: Builder, node: Node) -> None:
     """``max_pool2d_with_indices``: the largest pixel of each window, and its place."""
     x, (out, places) = node.ref("self"), node.outputs
     images = _images(x)
-    side, stride, pad = (node.ints(name) or node.ints("kernel_size") for name in ("kernel_size", "stride", "padding"))
-    if len({*side}) > 1 or len({*stride}) > 1 or len({*pad}) > 1 or node.ints("dilation") not in ((1,), (1, 1)):
+    side, stride, pad = (
+        node.ints(name) or node.ints("kernel_size") for name in ("kernel_size", "stride", "padding")
+    )
+    if (
+        len({*side}) > 1
+        or len({*stride}) > 1
+        or len({*pad}) > 1
+        or node.ints("dilation") not in ((1,), (1, 1))
+    ):
         raise WorkloadError("pooling of windows that are no squares, or dilated: no template")
     window = Window(side[0], stride[0], pad[0])
     planes, size = images.count * images.channels, prod(out.shape[2:])
-    tensors = builder.matrix(x, planes, images.pixels), builder.matrix(out, planes, size), builder.matrix(places, planes, size)
+    tensors = (
+        builder.matrix(x, planes, images.pixels),
+        builder.matrix(out, planes, size),
+        builder.matrix(places, planes, size),
+    )
     builder.launch([max_pool(*tensors, images, window)])

@@ -1,4 +1,4 @@
-"""Element-wise operations: vectorised where all operands lie alike, else by strides, as TensorIterator does."""
+"""Element-wise operations: vectorised where all operands lie alike, else by strides (TensorIterator)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.workloads.imported.building.builder import Builder
+from pysim.workloads.imported.building.row_aligned import row_aligned
+from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.memory.memory_bound import TWO_INPUTS
 from pysim.workloads.library.memory.pointwise_costs import CAST, CONVERT
@@ -14,17 +17,13 @@ from pysim.workloads.library.memory.pointwise_flat import strided_each, unrolled
 from pysim.workloads.library.memory.pointwise_parts import Work
 from pysim.workloads.library.memory.strided import View, strided
 
-from .builder import Builder
-from .row_aligned import row_aligned
-from .slices import slices
-
 Rule = Callable[[Builder, Node], None]
 WHOLE = 1024  # elements of a TB of a vectorised kernel
 COARSE = "stands in: whole-kernel dependences"
 
 
 def pointwise(name: str, work: Work, *, reads_self: bool = True) -> Rule:
-    """Return the rule of an operation on its tensors; ``reads_self``: what it changes in place is read, too."""
+    """Return the rule of an operation; ``reads_self``: what it changes in place is read, too."""
 
     def rule(builder: Builder, node: Node) -> None:
         inputs = list(node.refs(written=False))
@@ -46,7 +45,9 @@ def element_wise(
     made = kernel_of(builder, name, inputs, outputs, work)
     exact = made is not None
     if made is None:
-        made = slices(name, [reach(builder, ref) for ref in inputs], [reach(builder, ref) for ref in outputs], work)
+        made = slices(
+            name, [reach(builder, ref) for ref in inputs], [reach(builder, ref) for ref in outputs], work
+        )
     builder.launch([made], library="" if exact else COARSE)
 
 
@@ -113,7 +114,7 @@ def _views(builder: Builder, operands: Sequence[Ref]) -> tuple[list[int], list[V
 
 
 def _view(builder: Builder, ref: Ref, sizes: Sequence[int], strides: tuple[int, ...]) -> View:
-    """Return a view whose tensor has rows as long as the distance at which elements cease to be neighbours."""
+    """Return a view; rows of its tensor are as long as the distance at which neighbours end."""
     steps = sorted((stride, size) for stride, size in zip(strides, sizes, strict=True) if stride and size > 1)
     wide, pitch = 1, 0
     for stride, size in steps:
@@ -129,4 +130,3 @@ def _view(builder: Builder, ref: Ref, sizes: Sequence[int], strides: tuple[int, 
         except WorkloadError:
             pass  # the last row is not whole
     return View(builder.places.part(ref, 1, max(1, ref.span)), strides)
-

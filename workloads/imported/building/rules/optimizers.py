@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pysim.errors import WorkloadError
+from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.memory import pointwise_costs as costs
 from pysim.workloads.library.memory.multi_tensor import Pass, multi_tensor
 from pysim.workloads.library.memory.pointwise_loops import ADAM_REGISTERS, AdamCost
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-from .builder import Builder
-
 Rule = Callable[[Builder, Node], None]
+from .pointwise import element_wise
+
 BEGIN, REGISTERS = Work(ints=20, control=4), 32  # the place of a chunk among tensors: by reason
 NOT_MEASURED = "stands in, not measured: multi_tensor_apply"
 
@@ -22,16 +23,25 @@ def foreach(work: Work) -> Rule:
     """Return the rule of an operation on each element of lists of tensors; ``work``: of an element."""
 
     def rule(builder: Builder, node: Node) -> None:
-        lists = [node.refs_in(name) for name, value in node.args.items() if isinstance(value, tuple) and _refs(value)]
+        lists = [
+            node.refs_in(name)
+            for name, value in node.args.items()
+            if isinstance(value, tuple) and _refs(value)
+        ]
         many = len(lists[0])
         fresh = bool(node.outputs) and not node.written
         if fresh:
             lists.append(node.outputs)
         if any(len(each) != many for each in lists):
             raise WorkloadError(f"{node.op}: lists of {', '.join(str(len(each)) for each in lists)} tensors")
+        if any([ref.shape for ref in each] != [ref.shape for ref in lists[0]] for each in lists):
+            for refs in zip(*lists, strict=True):  # numbers beside tensors: no fast path, a kernel each
+                inputs, target = (refs[:-1], refs[-1]) if fresh else (refs, refs[0])
+                element_wise(builder, _name(node), inputs, [target], work)
+            return
         reads = tuple(range(len(lists) - fresh))
-        name = node.op.partition(".")[2].strip("_").removeprefix("foreach_")
-        what = Pass(f"multi_{name}", reads, (len(lists) - 1,) if fresh else (0,), AdamCost(BEGIN, work), REGISTERS)
+        writes = (len(lists) - 1,) if fresh else (0,)
+        what = Pass(f"multi_{_name(node)}", reads, writes, AdamCost(BEGIN, work), REGISTERS)
         tensors = [[builder.flat(ref) for ref in each] for each in lists]
         builder.launch(multi_tensor(what, tensors), library=NOT_MEASURED)
 
@@ -45,7 +55,13 @@ def fused_adam(builder: Builder, node: Node) -> None:
     item = lists[0][0].item
     if item not in costs.ADAMW or node.refs_in("max_exp_avg_sqs"):
         raise WorkloadError(f"fused Adam of {item} B, or with amsgrad: no template")
-    builder.launch(multi_tensor(Pass("adamw", (0, 1, 2, 3), (0, 2, 3), costs.ADAMW[item], ADAM_REGISTERS[item]), lists))
+    builder.launch(
+        multi_tensor(Pass("adamw", (0, 1, 2, 3), (0, 2, 3), costs.ADAMW[item], ADAM_REGISTERS[item]), lists)
+    )
+
+
+def _name(node: Node) -> str:
+    return node.op.partition(".")[2].strip("_").removeprefix("foreach_")
 
 
 def _refs(value: tuple[object, ...]) -> bool:

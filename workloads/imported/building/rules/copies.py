@@ -6,6 +6,8 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel
+from pysim.workloads.imported.building.builder import Builder
+from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.broadcast import masked_scale
@@ -15,9 +17,7 @@ from pysim.workloads.library.memory.embedding_sorted import embedding_backward_s
 from pysim.workloads.library.memory.pointwise_gather import gather
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-from .builder import Builder
 from .pointwise import COARSE, element_wise, reach
-from .slices import slices
 
 CAT_ELEMENT = Work(ints=62, control=2)  # places of an element in source and target, as cat_copy has them
 MEMORY_ORDER = "stands in: rows in the order of memory"
@@ -100,7 +100,10 @@ def embedding(builder: Builder, node: Node) -> None:
         element_wise(builder, "copy", [index], [made], Work())
         index = made
     kernel = gather(
-        builder.matrix(table, rows, cols), builder.flat(index), builder.matrix(out, index.elements, cols), taken
+        builder.matrix(table, rows, cols),
+        builder.flat(index),
+        builder.matrix(out, index.elements, cols),
+        taken,
     )
     builder.launch([kernel])
 
@@ -147,7 +150,11 @@ def part_gradient(builder: Builder, node: Node) -> None:
         at, shape, strides = node.ints("index")[0] % out.shape[dim], list(out.shape), list(out.strides)
         del shape[dim], strides[dim]
     else:
-        at, shape, strides = node.ints("start")[0] % max(1, out.shape[dim]), list(given.shape), list(out.strides)
+        at, shape, strides = (
+            node.ints("start")[0] % max(1, out.shape[dim]),
+            list(given.shape),
+            list(out.strides),
+        )
         strides[dim] *= node.ints("step")[0]
     first = out.offset + at * out.strides[dim]
     part = Ref(out.storage, first, tuple(shape), tuple(strides), out.dtype)

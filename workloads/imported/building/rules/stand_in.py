@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pysim.errors import WorkloadError
+from pysim.program.job import Tensor
+from pysim.workloads.imported.building.builder import Builder
+from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node
 from pysim.workloads.library.memory.pointwise_parts import Work
 
 from .attention_products import by_products
-from .builder import Builder
 from .pointwise import reach
-from .slices import slices
 
 STANDS_IN = "stands in: so many bytes"
 PLACES = Work(ints=40, control=4)  # addresses from indices, by reason
@@ -42,6 +45,6 @@ def _bytes(builder: Builder, node: Node, work: Work, library: str) -> None:
         builder.launch([slices(name, reads, _once(writes), work)], library=library)
 
 
-def _once(tensors):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    kept = {(tensor.address, tensor.nbytes): tensor for tensor in tensors}
-    return list(kept.values())
+def _once(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Return tensors without those that are the same memory."""
+    return list({(tensor.address, tensor.nbytes): tensor for tensor in tensors}.values())

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.hopper_epilogue import Epilogue
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-from .builder import Builder
 from .pointwise import element_wise
 
 PLAIN = (0, 0)
@@ -21,7 +21,7 @@ TYPES = ("fp32", "fp16", "bf16")
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """A matrix of a product as BLAS takes it: whether its rows run along k, and its columns within wider rows."""
+    """A matrix as BLAS takes it: whether its rows run along k, and its columns within wider rows."""
 
     tensor: Tensor
     along_k: bool
@@ -40,7 +40,13 @@ def addmm(builder: Builder, node: Node) -> None:
     """
     bias, x, w, out = node.ref("self"), node.ref("mat1"), node.ref("mat2"), node.outputs[0]
     plain = node.number("beta", 1) == node.number("alpha", 1) == 1
-    if plain and len(bias.shape) == 1 and bias.contiguous and bias.shape[0] == w.shape[1] > 1 and w.shape[0] > 1:
+    if (
+        plain
+        and len(bias.shape) == 1
+        and bias.contiguous
+        and bias.shape[0] == w.shape[1] > 1
+        and w.shape[0] > 1
+    ):
         _product(builder, x, w, out, bias)
         return
     element_wise(builder, "copy_bias", [bias], [out], Work())
@@ -56,7 +62,9 @@ def baddbmm(builder: Builder, node: Node) -> None:
     """``baddbmm``: a batch of products that are added to a copy."""
     if node.number("beta", 1):
         element_wise(builder, "copy_bias", [node.ref("self")], [node.outputs[0]], Work())
-    _product(builder, node.ref("batch1"), node.ref("batch2"), node.outputs[0], None, "stands in: C is not read")
+    _product(
+        builder, node.ref("batch1"), node.ref("batch2"), node.outputs[0], None, "stands in: C is not read"
+    )
 
 
 def _product(builder: Builder, x: Ref, w: Ref, out: Ref, bias: Ref | None, library: str = "") -> None:
@@ -69,7 +77,9 @@ def _product(builder: Builder, x: Ref, w: Ref, out: Ref, bias: Ref | None, libra
     if not out.elements:
         return
     if not inner or out.dtype not in TYPES:
-        raise WorkloadError(f"product of {x.shape} and {w.shape} in {out.dtype}: types are {', '.join(TYPES)}")
+        raise WorkloadError(
+            f"product of {x.shape} and {w.shape} in {out.dtype}: types are {', '.join(TYPES)}"
+        )
     dtype = "tf32" if out.dtype == "fp32" and "gemm" in builder.graph.tf32 else out.dtype
     a = _operand(builder, w, batch, last=False)
     b = _operand(builder, x, batch, last=True)
@@ -77,7 +87,9 @@ def _product(builder: Builder, x: Ref, w: Ref, out: Ref, bias: Ref | None, libra
     target = builder.matrix(out, batch * rows, cols)
     biases = [builder.matrix(bias, 1, cols, "bias")] if bias is not None else []
 
-    def made(operands: list[Tensor], within: tuple[tuple[int, int], tuple[int, int]]) -> tuple[tuple[Kernel, ...], Tensor]:
+    def made(
+        operands: list[Tensor], within: tuple[tuple[int, int], tuple[int, int]]
+    ) -> tuple[tuple[Kernel, ...], Tensor]:
         epilogue: Epilogue = "bias" if len(operands) > 2 else "none"
         return gemm(
             cols, rows, inner, memory=builder.scratch, trans_a=trans[0], trans_b=trans[1], dtype=dtype,

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.workloads.framework.recurrent import Stack, recurrent_network
+from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node
 from pysim.workloads.library.memory.pointwise_parts import whole
-
-from .builder import Builder
 
 
 def forward(builder: Builder, node: Node) -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.workloads.imported.building.builder import Builder
+from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
@@ -14,9 +16,7 @@ from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.pointwise_costs import ADD
 from pysim.workloads.library.memory.pointwise_parts import Work, whole
 
-from .builder import Builder
 from .pointwise import element_wise, reach
-from .slices import slices
 
 FLASH = "stands in: FlashAttention-2 for one query"
 TILE = 128
@@ -140,8 +140,12 @@ def _joined(ref: Ref) -> Ref:
     """Return sequences and heads as one dimension."""
     (batch, heads, length, d), (apart, step, pitch, right) = ref.shape, ref.strides
     if heads > 1 and apart != heads * step:
-        raise WorkloadError(f"attention: heads of {ref.shape}, strides {ref.strides}: sequences lie another way")
-    return replace(ref, shape=(1, batch * heads, length, d), strides=(0, step if heads > 1 else apart, pitch, right))
+        raise WorkloadError(
+            f"attention: heads of {ref.shape}, strides {ref.strides}: sequences lie another way"
+        )
+    return replace(
+        ref, shape=(1, batch * heads, length, d), strides=(0, step if heads > 1 else apart, pitch, right)
+    )
 
 
 def _planes(builder: Builder, ref: Ref) -> Planes:
@@ -152,11 +156,15 @@ def _planes(builder: Builder, ref: Ref) -> Planes:
         pitch = apart if batch > 1 else heads * d
     if right != 1:
         raise WorkloadError(f"attention: heads of strides {strides}: elements must be neighbours")
-    stacked = pitch == d and (heads == 1 or step == length * d) and (batch == 1 or apart == heads * length * d)
+    stacked = (
+        pitch == d and (heads == 1 or step == length * d) and (batch == 1 or apart == heads * length * d)
+    )
     if stacked:
         return Planes(builder.places.part(ref, batch * heads * length, d), length, 1, d)
     if (heads > 1 and step != d) or (batch > 1 and apart != length * pitch):
-        raise WorkloadError(f"attention: heads of {ref.shape}, strides {strides}: neither side by side nor stacked")
+        raise WorkloadError(
+            f"attention: heads of {ref.shape}, strides {strides}: neither side by side nor stacked"
+        )
     tensor, col = builder.places.rows(ref, pitch, batch * length)
     return Planes(tensor, length, heads, d, col)
 
@@ -167,7 +175,13 @@ def _bias(builder: Builder, node: Node, p: Attention) -> tuple[Tensor | None, st
     if ref is None or not ref.elements:
         return None, ""
     apart, step, pitch, right = ref.strides
-    shared = right == 1 and pitch == p.k and p.q * p.batch == ref.shape[0] * ref.shape[2] and (step == 0 or p.heads == 1) and (p.batch == 1 or apart == p.q * p.k)
+    shared = (
+        right == 1
+        and pitch == p.k
+        and p.q * p.batch == ref.shape[0] * ref.shape[2]
+        and (step == 0 or p.heads == 1)
+        and (p.batch == 1 or apart == p.q * p.k)
+    )
     if shared:
         return builder.places.part(ref, p.batch * p.q, p.k), ""
     return None, "stands in: without its bias, which is not one for all heads"
@@ -190,7 +204,9 @@ def _one_query(builder: Builder, p: Attention, refs: tuple[Ref, Ref, Ref], out: 
         ref = named.pop(tensor.name)
         if not ref.contiguous:
             if tensor.name != "Q":
-                raise WorkloadError(f"attention of one query: {tensor.name} of strides {ref.strides}: must be stacked")
+                raise WorkloadError(
+                    f"attention of one query: {tensor.name} of strides {ref.strides}: must be stacked"
+                )
             apart[tensor.address] = reach(builder, ref)
         builder.bind(tensor, builder.places.part(ref, 1, ref.elements))
     builder.bind(launched.outputs[0], builder.places.part(out, 1, out.elements))

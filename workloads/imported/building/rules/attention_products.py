@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import row_passes
 from pysim.workloads.library.memory.pointwise_parts import whole
 
-from .builder import Builder
 from .pointwise import reach
 
 MOST_WARP = 2048  # columns of a softmax that a warp computes
@@ -41,7 +41,9 @@ class _Run:
         self.spans[made.address] = reach(self.builder, ref)
         return made
 
-    def product(self, sizes: tuple[int, int, int], trans: str, a: Tensor, b: Tensor, to: Tensor | None = None) -> Tensor:
+    def product(
+        self, sizes: tuple[int, int, int], trans: str, a: Tensor, b: Tensor, to: Tensor | None = None
+    ) -> Tensor:
         """Add a product in BLAS terms; return C, which is ``to`` if that is given."""
         m, n, k = sizes
         kernels, c = gemm(
@@ -101,7 +103,9 @@ def by_products(builder: Builder, node: Node) -> None:
     else:
         name = "grad_out" if "grad_out" in node.args else "grad_out_"
         given = run.given(node.ref(name), rows)
-        of_q, of_k, of_v = (run.given(ref, n) for ref, n in zip(node.outputs, (rows, keys, keys), strict=False))
+        of_q, of_k, of_v = (
+            run.given(ref, n) for ref, n in zip(node.outputs, (rows, keys, keys), strict=False)
+        )
         run.product((d, keys, rows), "NT", given, shares, of_v)
         of_scores = run.softmax_backward(run.product((keys, rows, d), "TN", vs, given), shares)
         run.product((d, rows, keys), "NN", ks, of_scores, of_q)

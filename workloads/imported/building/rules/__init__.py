@@ -1,0 +1,1 @@
+"""What operators launch: a rule each, in one table."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pysim.errors import ConfigError
+from pysim.errors import MissingLibraryError
 
 if TYPE_CHECKING:
     from pysim.program.job import Job
 
     from .graph import Graph
-
-INSTALL = "from_torch: PyTorch is not installed: pip install 'pysim-tb[torch]'"
 
 
 def from_torch(
@@ -36,7 +33,8 @@ def from_torch(
     model : torch.nn.Module
         On any device, meta included. It is not changed.
     example_inputs : tensor, tuple or dict
-        The argument, the arguments or the named arguments of a call. Only shapes and types count.
+        The argument, the arguments or the named arguments of a call. Shapes and types count, and values of
+        integers (masks) where the model asks for them.
     train : str or callable, optional
         Forward, backward and optimiser: ``sgd``, ``momentum``, ``adam``, ``adamw``, ``adam_fused``,
         ``adamw_fused``, or a function of the parameters that returns a ``torch.optim.Optimizer``. Without
@@ -60,8 +58,10 @@ def from_torch(
 
     Raises
     ------
+    MissingLibraryError
+        PyTorch is not installed.
     ConfigError
-        PyTorch is not installed; unknown names.
+        Unknown names.
     WorkloadError
         Operators without a template, all in one line; control flow that depends on data; what the model
         itself refuses.
@@ -85,8 +85,10 @@ def recorded(
     decode: int = 0,
 ) -> Graph:
     """Return the operations of an iteration, for the arguments of :func:`from_torch`."""
-    if find_spec("torch") is None:
-        raise ConfigError(INSTALL)
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise MissingLibraryError("pysim.from_torch", "PyTorch", "torch") from error
     from .recording.run import record
 
     return record(model, example_inputs, train=train, loss=loss, decode=decode)

@@ -15,7 +15,7 @@ ITEM = {
     "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 FORM = 1  # of the JSON text; a text of another is refused
-Kind = Literal["", "parameter", "buffer", "input"]
+Kind = Literal["", "parameter", "buffer", "input", "result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,11 @@ def refs_of(value: Argument) -> Iterator[Ref]:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Memory that tensors share: its bytes, and what it holds before the first operation."""
+    """Memory that tensors share: its bytes, and what it is.
+
+    ``parameter``, ``buffer``, ``input``: it holds data before the first operation; ``result``: it is needed
+    after the last one.
+    """
 
     nbytes: int
     kind: Kind = ""

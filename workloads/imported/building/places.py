@@ -1,7 +1,7 @@
 """Where the storages of a graph are: addresses as PyTorch's caching allocator gives them out.
 
-A storage is taken when the first operation that touches it runs, and freed after the last one. Parameters,
-buffers, inputs and what a run leaves (results, gradients of parameters) are never freed.
+A storage is taken when the first operation that touches it runs, and freed after the last one. What has a
+kind is never freed: parameters, buffers, inputs, and what a run leaves (results, gradients of parameters).
 """
 
 from __future__ import annotations

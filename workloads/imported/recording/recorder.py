@@ -60,6 +60,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         for tensor in tensors:
             self._number(tensor, kind)
 
+    def keep(self, tensors: Iterable[Any]) -> None:
+        """Mark storages that are needed after the last operation."""
+        for tensor in tensors:
+            number = self._numbers.get(tensor.untyped_storage()._cdata)
+            if number is not None and not self.graph.storages[number].kind:
+                about = self.graph.storages[number]
+                self.graph.storages[number] = Storage(about.nbytes, "result")
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:

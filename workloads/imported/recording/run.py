@@ -57,7 +57,8 @@ def record(
                     if decode:
                         kwargs = {**kwargs, **_cache(made, args, kwargs, decode, recorder)}
                     with recorder, cuda_functions(recorder):
-                        made(*args, **kwargs)
+                        result = made(*args, **kwargs)
+                    recorder.keep(_tensors_of(result))
         except SimError:
             raise
         except NeedsData as error:
@@ -88,6 +89,7 @@ def _training(made: Any, args: Any, kwargs: Any, train: str | Factory, loss: Any
         number.backward()
         del result, number
         optimizer.step()
+    recorder.keep(p.grad for p in wanted if p.grad is not None)
 
 
 def _loss(result: Any) -> Any:

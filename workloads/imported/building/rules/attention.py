@@ -35,7 +35,7 @@ def forward(builder: Builder, node: Node) -> None:
         raise WorkloadError("attention of one query with a bias: no template")
     if dropped:
         _state(builder)
-    builder.flops += int(problem.flops())
+    builder.flops += _flops(problem)
     shared = ""
     if problem.heads != problem.kv_heads:
         k, v = (_repeated(builder, ref, problem.heads) for ref in (k, v))
@@ -59,7 +59,7 @@ def backward(builder: Builder, node: Node) -> None:
     if bias is not None and bias.elements:
         raise WorkloadError("attention: backward with a bias: no template")
     names = "query", "key", "value", "out", "grad_out"
-    builder.flops += int(problem.flops(backward=True))
+    builder.flops += 2 * _flops(problem)
     refs = [*(node.ref(name) for name in names), *node.outputs[:3]]
     gradients = node.outputs[1:3]
     if problem.heads != problem.kv_heads:
@@ -111,6 +111,11 @@ def _linked(builder: Builder, kernels: Sequence[Kernel], reads: Sequence[Ref], w
     for at, kernel in enumerate(kernels):
         accesses = (*kernel.accesses, *given, *(made if at == last else ()))
         builder.launch([replace(kernel, accesses=accesses)], library=PADDED)
+
+
+def _flops(p: Attention) -> int:
+    """Return the operations of both products; masked scores count, scores that are computed again do not."""
+    return 4 * p.planes * p.q * p.k * p.d
 
 
 def _problem(node: Node) -> Attention:
@@ -213,4 +218,4 @@ def _one_query(builder: Builder, p: Attention, refs: tuple[Ref, Ref, Ref], out: 
     for kernel in launched.kernels:
         more = tuple(whole(apart[a.tensor.address]) for a in kernel.accesses if a.tensor.address in apart)
         builder.launch([replace(kernel, accesses=(*kernel.accesses, *more))], library=FLASH)
-    builder.flops += int(p.flops())
+    builder.flops += _flops(p)

@@ -50,7 +50,6 @@ class _Run:
             m, n, k, memory=self.builder.scratch, trans_a=trans[0], trans_b=trans[1], dtype=self.dtype,
             batch=self.planes, operands=[a, b], device=self.builder.device,
         )  # fmt: skip
-        self.builder.flops += 2 * m * n * k * self.planes
         self.kernels += [self.moved(kernel, c, to) for kernel in kernels] if to else kernels
         return to or c
 
@@ -96,6 +95,7 @@ def by_products(builder: Builder, node: Node) -> None:
     dtype = "tf32" if q.dtype == "fp32" and "gemm" in builder.graph.tf32 else q.dtype
     run = _Run(builder, dtype, batch * kv_heads, rows, keys, d)
     qs, ks, vs = run.given(q, rows), run.given(k, keys), run.given(v, keys)
+    builder.flops += (8 if "backward" in node.op else 4) * run.planes * rows * keys * d
     scores = run.product((keys, rows, d), "TN", ks, qs)
     shares = run.softmax(scores)
     if "backward" not in node.op:

@@ -12,9 +12,9 @@ from pysim.workloads.library.memory.multi_tensor import Pass, multi_tensor
 from pysim.workloads.library.memory.pointwise_loops import ADAM_REGISTERS, AdamCost
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-Rule = Callable[[Builder, Node], None]
 from .pointwise import element_wise
 
+Rule = Callable[[Builder, Node], None]
 BEGIN, REGISTERS = Work(ints=20, control=4), 32  # the place of a chunk among tensors: by reason
 NOT_MEASURED = "stands in, not measured: multi_tensor_apply"
 

@@ -1,11 +1,9 @@
-"""How much time does each scheduling scheme save in a PyTorch model of your own? Here: a Transformer encoder.
-
-Needs PyTorch (the CPU build), no GPU and no weights. Replace build() by your model and its example inputs.
+"""How much time does each scheduling scheme save in a PyTorch model?
 
 examples:
   # two layers of a small encoder, forward
   python configs/torch_model.py --layers 2 --hidden 256 --heads 4 --batch 2
-  # forward, backward and the optimiser of one layer
+  # forward, backward and optimiser of one layer
   python configs/torch_model.py --layers 1 --hidden 256 --heads 4 --train adamw --schemes stream,graph
 """
 
@@ -25,7 +23,7 @@ KEYS = (*SIZES, "train")
 
 
 def build(layers, hidden, heads, batch, seq):
-    """Return a model and the inputs of a call; on the meta device neither has data."""
+    """Return a model and the inputs of a call: put yours here. On the meta device neither has data."""
     import torch
 
     with torch.device("meta"):

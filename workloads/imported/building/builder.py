@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Tensor
+from pysim.workloads.framework.tape import OTHER
 from pysim.workloads.imported.graph import ITEM, Graph, Node, Ref
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory.memory_bound import Launched
 from pysim.workloads.library.memory.pointwise_gather import drawn
 from pysim.workloads.library.memory.pointwise_parts import whole
@@ -103,7 +105,8 @@ class Builder:
     def launch(self, kernels: Iterable[Kernel], *, library: str = "") -> None:
         """Add kernels; ``library``: what a reader must know of them, beside the name that they have."""
         for kernel in kernels:
-            named = ", ".join(text for text in (kernel.library, library) if text)
+            own = kernel.library or ("" if self.device in HOPPER else OTHER)
+            named = ", ".join(text for text in (own, library) if text)
             self._launched.append(replace(kernel, library=named))
 
     def bind(self, made: Tensor, target: Tensor) -> None:

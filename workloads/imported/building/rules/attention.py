@@ -12,20 +12,26 @@ from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import Attention, Planes
+from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.pointwise_costs import ADD
 from pysim.workloads.library.memory.pointwise_parts import Work, whole
 
+from .attention_products import by_products
 from .pointwise import element_wise, reach
 
 FLASH = "stands in: FlashAttention-2 for one query"
 TILE = 128
+PRODUCTS = "stands in: attention by products"  # before Hopper no fused kernel has a template
 SHARED = "stands in: keys and values once for each head"
 PADDED = "stands in: padded to whole tiles"
 
 
 def forward(builder: Builder, node: Node) -> None:
     """``_scaled_dot_product_cudnn_attention``."""
+    if builder.device not in HOPPER:
+        by_products(builder, node, PRODUCTS)
+        return
     problem, dropped = _problem(node), node.number("dropout_p") > 0
     q, k, v, out = node.ref("query"), node.ref("key"), node.ref("value"), node.outputs[0]
     if problem.q == 1:
@@ -54,6 +60,9 @@ def forward(builder: Builder, node: Node) -> None:
 
 def backward(builder: Builder, node: Node) -> None:
     """``_scaled_dot_product_cudnn_attention_backward``: gradients of Q, K and V."""
+    if builder.device not in HOPPER:
+        by_products(builder, node, PRODUCTS)
+        return
     problem, dropped = _problem(node), node.number("dropout_p") > 0
     bias = node.optional("attn_bias")
     if bias is not None and bias.elements:

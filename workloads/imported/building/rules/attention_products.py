@@ -85,7 +85,7 @@ class _Run:
             self.builder.launch([replace(kernel, accesses=(*kernel.accesses, *more))], library=library)
 
 
-def by_products(builder: Builder, node: Node) -> None:
+def by_products(builder: Builder, node: Node, library: str) -> None:
     """Add the products and the softmax of a call, or of its gradient, in which scores are computed again."""
     q, k, v = node.ref("query"), node.ref("key"), node.ref("value")
     (batch, heads, rows, d), (_, kv_heads, keys, _) = q.shape, k.shape
@@ -110,4 +110,4 @@ def by_products(builder: Builder, node: Node) -> None:
         of_scores = run.softmax_backward(run.product((keys, rows, d), "TN", vs, given), shares)
         run.product((d, rows, keys), "NN", ks, of_scores, of_q)
         run.product((d, keys, rows), "NT", qs, of_scores, of_k)
-    run.finish(f"approximate: {node.op}")
+    run.finish(library)

@@ -28,7 +28,7 @@ def approximate(builder: Builder, node: Node) -> None:
     """Add kernels for an operator without a template: attention by products, else so many bytes."""
     if "scaled_dot_product" in node.op:
         try:
-            by_products(builder, node)
+            by_products(builder, node, f"approximate: {node.op}")
         except WorkloadError:
             pass
         else:

@@ -17,7 +17,7 @@ from pysim.workloads.library.memory.memory_bound import Launched
 from pysim.workloads.library.memory.pointwise_gather import drawn
 from pysim.workloads.library.memory.pointwise_parts import whole
 
-from .made import SCRATCH, Made, Moves, key_of, storages_of
+from .made import SCRATCH, Made, Moves, given_of, key_of, storages_of
 from .places import Places
 
 Rule = Callable[["Builder", Node], None]
@@ -75,9 +75,8 @@ class Builder:
             more, self.flops = self.flops - flops, flops
             self.places.forget_temporary()
         counts = tuple(at for at, ref in enumerate(node.outputs) if self.counts_up(ref))
-        return Made(
-            tuple(self._launched), roots, tuple(self._bound), tuple(self.scratch.tensors), more, counts
-        )
+        scratch, given = tuple(self.scratch.tensors), given_of(self._launched)
+        return Made(tuple(self._launched), roots, tuple(self._bound), scratch, given, more, counts)
 
     def _add(self, node: Node, made: Made, storages: list[int]) -> None:
         """Add kernels with each tensor where it is now; what the node alone needs is freed after it."""
@@ -89,7 +88,10 @@ class Builder:
         taken = []
         for tensor in made.scratch:
             by = results.find(tensor.address)
-            if by is None:
+            if by is None and tensor.address in made.given:
+                kept = self.places.memory.tensor(tensor.name, tensor.rows, tensor.cols, tensor.item)
+                moves.add(tensor, kept.address)
+            elif by is None:
                 block = self.places.allocator.take(tensor.nbytes)
                 taken.append((block, tensor.nbytes))
                 moves.add(tensor, block.address)

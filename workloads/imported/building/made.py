@@ -21,14 +21,16 @@ class Made:
     """What a rule made of a node.
 
     ``roots``: the node's storages, in the order in which it names them, where they were then. ``bound``:
-    scratch tensors that are results, and where those were. ``scratch``: all tensors of templates. ``counts``:
-    places of the results that count up. ``error``: why there are no kernels.
+    scratch tensors that are results, and where those were. ``scratch``: all tensors of templates; ``given``:
+    those that nothing writes before they are read, such as statistics. ``counts``: places of the results that
+    count up. ``error``: why there are no kernels.
     """
 
     kernels: tuple[Kernel, ...] = ()
     roots: tuple[Tensor, ...] = ()
     bound: tuple[tuple[Tensor, Tensor], ...] = ()
     scratch: tuple[Tensor, ...] = ()
+    given: frozenset[int] = frozenset()
     flops: int = 0
     counts: tuple[int, ...] = ()
     error: str = ""
@@ -56,6 +58,16 @@ def key_of(node: Node, sizes: Sequence[int], counting: Sequence[bool]) -> Hashab
     args = tuple((name, plain(value)) for name, value in node.args.items())
     outputs = tuple(map(plain, node.outputs))
     return node.op, node.overload, args, outputs, node.written, tuple(sizes), tuple(counting)
+
+
+def given_of(kernels: Sequence[Kernel]) -> frozenset[int]:
+    """Return the addresses of scratch tensors that are read before any kernel wrote them."""
+    given, written = set(), set()
+    for kernel in kernels:
+        own = [access for access in kernel.accesses if access.tensor.address >= SCRATCH]
+        given |= {a.tensor.address for a in own if a.mode == "read"} - written
+        written |= {a.tensor.address for a in own if a.mode != "read"}
+    return frozenset(given - written)
 
 
 @dataclass(slots=True)

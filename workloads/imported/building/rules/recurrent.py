@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pysim.errors import WorkloadError
-from pysim.program.job import Tensor
 from pysim.workloads.framework.recurrent import Stack, recurrent_network
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node
-from pysim.workloads.library.memory.pointwise_parts import whole
 
 
 def forward(builder: Builder, node: Node) -> None:
@@ -32,7 +28,15 @@ def forward(builder: Builder, node: Node) -> None:
     gates = {"vanilla": 1, "gru": 3, "lstm": 4}[cell] * hidden
     wide = [inputs, *([hidden * directions] * (layers - 1))]
     builder.flops += sum(2 * gates * (into + hidden) * batch * steps * directions for into in wide)
-    # weights that the kernels of a layer read are copies of their own: the module's are named beside them
-    weights: list[Tensor] = [builder.flat(ref) for ref in node.refs_in("weights") if ref.dense]
-    first = replace(kernels[0], accesses=(*kernels[0].accesses, *(whole(tensor) for tensor in weights)))
-    builder.launch([first, *kernels[1:]])
+    _weights(builder, node)
+    builder.launch(kernels)
+
+
+def _weights(builder: Builder, node: Node) -> None:
+    """Put the weights of each layer and direction where the module's are; biases are the template's own."""
+    own = [tensor for tensor in builder.scratch.tensors if tensor.name in ("w_ih", "w_hh")]
+    theirs = [ref for ref in node.refs_in("weights") if len(ref.shape) == 2 and ref.contiguous]
+    if len(own) != len(theirs):
+        raise WorkloadError(f"recurrent module: {len(theirs)} weights, the kernels read {len(own)}")
+    for tensor, ref in zip(own, theirs, strict=True):
+        builder.bind(tensor, builder.matrix(ref, tensor.rows, tensor.cols, tensor.name))

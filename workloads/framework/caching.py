@@ -9,12 +9,12 @@ tensor is freed when the last kernel that touches it has been launched, not when
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
+from pysim.workloads.library.moved import moved
 
 MIB = 1 << 20
 ROUND = 512  # B to which sizes are rounded up
@@ -201,23 +201,3 @@ class _Places:
         if not move:
             return tensor
         return self.made.setdefault(tensor, replace(tensor, address=tensor.address + move))
-
-
-def moved(kernel: Kernel, place: Callable[[Tensor], Tensor]) -> Kernel:
-    """Return a kernel with each of its tensors where ``place`` puts it."""
-    warps, stage = kernel.with_warps, kernel.as_stage
-    return replace(
-        kernel,
-        args=tuple(map(place, kernel.args)),
-        accesses=tuple(replace(access, tensor=place(access.tensor)) for access in kernel.accesses),
-        with_warps=None if warps is None else partial(_with_warps, warps, place),
-        as_stage=None if stage is None else partial(_as_stage, stage, place),
-    )
-
-
-def _with_warps(made: Callable[[int], Kernel], place: Callable[[Tensor], Tensor], warps: int) -> Kernel:
-    return moved(made(warps), place)
-
-
-def _as_stage(made: Callable[[], Kernel], place: Callable[[Tensor], Tensor]) -> Kernel:
-    return moved(made(), place)

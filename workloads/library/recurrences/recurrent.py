@@ -15,6 +15,7 @@ from pysim.workloads.library.arguments import (
     check_type,
 )
 from pysim.workloads.library.choices.choice import Problem
+from pysim.workloads.library.choices.chooser import DEVICES, HOPPER, MEASURED
 from pysim.workloads.library.gemms.told import Told
 
 from .rnn_cells import CELL, Cost
@@ -53,12 +54,15 @@ class Recurrent:
     kernels: Mapping[str, Told] = field(default_factory=dict)
     cost: Cost = CELL
     inputs: int = 0
+    device: str = MEASURED
+    stepwise: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is no recurrent pass."""
         check_names("rnn", GATES, cell=self.cell)
         check_names("rnn", ITEM, dtype=self.dtype)
         check_names("rnn", PASSES, direction=self.direction)
+        check_names("rnn", DEVICES, device=self.device)
         check_sizes("rnn", hidden=self.hidden, batch=self.batch, steps=self.steps)
         check_sizes("rnn", 0, inputs=self.inputs)
         check_type("rnn", Cost, cost=self.cost)
@@ -100,7 +104,7 @@ class Recurrent:
     def persistent(self) -> bool:
         """Whether one kernel runs all steps."""
         small = self.dtype == "fp16" and self.cell == "lstm" and self.hidden <= PERSISTENT
-        return small and self.batch % LANES == 0
+        return small and self.batch % LANES == 0 and self.device in HOPPER and not self.stepwise
 
     @property
     def flops(self) -> float:

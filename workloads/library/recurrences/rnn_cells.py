@@ -54,14 +54,13 @@ CELL = Cost()
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Columns of a tensor from ``col`` on, of the batch's rows from ``row`` on, that a cell reads or writes.
+    """Columns of a tensor from ``col`` on, of the batch's rows, the first, that a cell reads or writes.
 
     ``shared``: one row for all the batch.
     """
 
     tensor: Tensor
     col: int = 0
-    row: int = 0
     shared: bool = False
 
 
@@ -108,7 +107,7 @@ def _cell_program(shape: _Shape) -> Program:
 
 def _cell_region(across: int, cols: int, field: Field, tbs: Table) -> Table:
     """Return the elements of a field that each TB touches."""
-    row = np.zeros_like(tbs) if field.shared else field.row + tbs // across
+    row = np.zeros_like(tbs) if field.shared else tbs // across
     col = tbs % across * THREADS
     return np.stack([row, row + 1, field.col + col, field.col + np.minimum(col + THREADS, cols)], 1)
 
@@ -126,7 +125,7 @@ def cell_kernel(
             args.index(f.tensor),
             f.tensor.pitch,
             f.tensor.item,
-            f.row * f.tensor.pitch + f.col * f.tensor.item,
+            f.col * f.tensor.item,
             f.shared,
         )
         for f in fields

@@ -176,8 +176,12 @@ def check_persistent(p: Recurrent) -> None:
         )
 
 
-def persistent_lstm(p: Recurrent, w: Tensor, gates: Tensor, memory: Memory) -> list[Kernel]:
-    """Return the kernels of all steps forward: the fill of the states, and the LSTM.
+def persistent_lstm(
+    p: Recurrent, w: Tensor, gates: Tensor, memory: Memory
+) -> tuple[list[Kernel], Tensor]:
+    """Return the kernels of all steps forward, the fill of the states and the LSTM, and all states.
+
+    The states, [16 + steps * batch, H], begin with the first of each sequence of a group.
 
     ``gates``: [steps * batch, 4 H] of the inputs. Raises WorkloadError as :func:`check_persistent` does.
     """
@@ -185,18 +189,21 @@ def persistent_lstm(p: Recurrent, w: Tensor, gates: Tensor, memory: Memory) -> l
     turns = p.steps * p.batch // SEQUENCES
     state = memory.tensor("states", (turns + 1) * SEQUENCES, p.hidden, ITEM)
     case = _Case(p.hidden, p.hidden, turns, 1, 144, 97280, CHAIN.forward, p.direction != "forward_inference")
-    return [clear("clear_states", state), _kernel("persistent_lstm", case, w, gates, state)]
+    return [clear("clear_states", state), _kernel("persistent_lstm", case, w, gates, state)], state
 
 
 def persistent_back(
-    p: Recurrent, w: Tensor, gates: Tensor, dy: Tensor, memory: Memory
+    p: Recurrent, w: Tensor, gates: Tensor, dy: Field, memory: Memory
 ) -> tuple[list[Kernel], Tensor]:
-    """Return the kernels of all steps backward, and the gradients of the gates, [steps * batch, 4 H]."""
+    """Return the kernels of all steps backward, and the gradients of the gates, [steps * batch, 4 H].
+
+    ``dy``: gradients of the outputs, of which the first step's are copied; the others' loads are left out.
+    """
     lag, wide = p.batch // SEQUENCES, GATES * p.hidden
     turns = p.steps * lag
     state = memory.tensor("dgates", (turns + lag) * SEQUENCES, wide, ITEM)
     first = memory.tensor("dhy", p.batch, p.hidden, ITEM)
-    init = cell_kernel("rnn_copy", [Field(dy)], [Field(first)], (p.batch, p.hidden), 1, p.cost)
+    init = cell_kernel("rnn_copy", [dy], [Field(first)], (p.batch, p.hidden), 1, p.cost)
     case = _Case(p.hidden, wide, turns, lag, 110, 77824, CHAIN.backward if lag > 1 else CHAIN.alone)
     kernels = [clear("clear_dgates", state), init, _kernel("persistent_lstm_back", case, w, gates, state)]
     last = cell_kernel("rnn_copy", [Field(first)], [Field(first)], (p.batch, p.hidden), 1, p.cost)

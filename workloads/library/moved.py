@@ -1,0 +1,93 @@
+"""Kernels on other tensors: the same code at other addresses."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pysim.program.job import Kernel, Memory, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+Launches = tuple[tuple[Kernel, ...], Tensor]
+
+
+def moved(kernel: Kernel, place: Callable[[Tensor], Tensor]) -> Kernel:
+    """Return a kernel with each of its tensors where ``place`` puts it."""
+    warps, stage = kernel.with_warps, kernel.as_stage
+    return replace(
+        kernel,
+        args=tuple(map(place, kernel.args)),
+        accesses=tuple(replace(access, tensor=place(access.tensor)) for access in kernel.accesses),
+        with_warps=None if warps is None else partial(_with_warps, warps, place),
+        as_stage=None if stage is None else partial(_as_stage, stage, place),
+    )
+
+
+def _with_warps(made: Callable[[int], Kernel], place: Callable[[Tensor], Tensor], warps: int) -> Kernel:
+    return moved(made(warps), place)
+
+
+def _as_stage(made: Callable[[], Kernel], place: Callable[[Tensor], Tensor]) -> Kernel:
+    return moved(made(), place)
+
+
+class Moves:
+    """Puts tensors, or parts of them, from where some are to where others are."""
+
+    def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+        self.pairs = sorted(pairs, key=lambda pair: pair[0].address)
+        self.starts = [old.address for old, _ in self.pairs]
+        self.made: dict[Tensor, Tensor] = {}
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        """Return the tensor, or one that is at the same place of what took the place of its memory."""
+        found = bisect.bisect(self.starts, tensor.address) - 1
+        if found < 0:
+            return tensor
+        old, new = self.pairs[found]
+        if tensor.address >= old.address + old.nbytes or old.address == new.address:
+            return tensor
+        if tensor is old:
+            return new
+        return self.made.setdefault(
+            tensor, replace(tensor, address=tensor.address - old.address + new.address)
+        )
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Launches that were made once, of which others are the same on other tensors."""
+
+    memory: Memory
+    known: dict[Hashable, tuple[Sequence[Tensor], list[Tensor], Launches]] = field(default_factory=dict)
+
+    def launches(
+        self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Launches], into: Tensor | None = None
+    ) -> Launches:
+        """Return the kernels of a call, which ``make`` makes, and their result.
+
+        ``key``: equal for calls that differ only in where their tensors are. ``into``: where the result goes,
+        if it has that size.
+        """
+        first = key not in self.known
+        if first:
+            mark = len(self.memory.tensors)
+            kernels, result = make()
+            self.known[key] = operands, self.memory.tensors[mark:], (kernels, result)
+        given, own, (kernels, result) = self.known[key]
+        pairs = list(zip(given, operands, strict=True))
+        goes = into is not None and into.nbytes == result.nbytes
+        for tensor in own:
+            if goes and into is not None and tensor.address == result.address:
+                pairs.append((tensor, into))
+            elif not first:
+                pairs.append((tensor, self.memory.tensor(tensor.name, tensor.rows, tensor.cols, tensor.item)))
+        place = Moves([pair for pair in pairs if pair[0].address != pair[1].address])
+        if not place.pairs:
+            return kernels, result
+        return tuple(moved(kernel, place) for kernel in kernels), place(result)

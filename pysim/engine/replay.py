@@ -33,6 +33,7 @@ MIN_GAP = 6  # least periods of a gap, if there are several
 WARMUP_KERNELS = (
     24  # kernels until caches are in steady state: GRU layers on a Titan V, whose weights exceed L2
 )
+FAR = 128  # kernels from which on reuse distances count as equal: backward, those of saved values grow
 GAP_MULTIPLES = (1, 2, 3, 4, 6, 12)  # tried multiples of periods for a gap: buffers may alternate
 
 
@@ -109,13 +110,13 @@ def _recorded(kernel: Kernel) -> bool:
     return isinstance(kernel.program, RecordedProgram) and kernel.program.op_lists is None
 
 
-FIRST_USE = -1  # instead of a reuse distance
+FIRST_USE = -1  # instead of a reuse distance; of one from FAR on, too
 
 
 def kernel_parts(job: Job) -> list[tuple[tuple[int, ...], ...]]:
     """Return what makes kernels alike, a tuple of tuples each: what runs, then each operand.
 
-    The last number of an operand is its reuse distance in kernels, or ``FIRST_USE``.
+    The last number of an operand is its reuse distance in kernels, or ``FIRST_USE``, as from ``FAR`` on.
     """
     last: dict[tuple[int, int], int] = {}
     programs = _Programs()
@@ -124,7 +125,7 @@ def kernel_parts(job: Job) -> list[tuple[tuple[int, ...], ...]]:
         parts: list[tuple[int, ...]] = [(programs.number(kernel.program), *kernel.grid, kernel.stream)]
         for tensor in kernel.args:
             before = last.get((tensor.address, tensor.nbytes))
-            apart = FIRST_USE if before is None else index - before
+            apart = FIRST_USE if before is None or index - before >= FAR else index - before
             parts.append((tensor.rows, tensor.cols, tensor.item, apart))
         for tensor in kernel.args:
             last[tensor.address, tensor.nbytes] = index
@@ -358,7 +359,7 @@ def contract(job: Job, deps: Dependences, window: int, seed: int) -> Contraction
 
     ``window``: kernels admitted at once; ``seed``: moves the simulated periods between gaps.
     """
-    if any(k.copy is not None or _recorded(k) for k in job.kernels):
+    if any(k.copy is not None or not k.affine or _recorded(k) for k in job.kernels):
         return None
     for factor in GAP_MULTIPLES:
         runs, gaps = _planned(job, deps, factor, window, seed)

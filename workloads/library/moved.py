@@ -61,9 +61,13 @@ class Moves:
 
 @dataclass(slots=True)
 class Repeats:
-    """Launches that were made once, of which others are the same on other tensors."""
+    """Launches that were made once, of which others are the same on other tensors.
+
+    ``workspace``: what a call makes is where it was in the call before.
+    """
 
     memory: Memory
+    workspace: bool = False
     known: dict[Hashable, tuple[Sequence[Tensor], list[Tensor], Launches]] = field(default_factory=dict)
 
     def launches(
@@ -85,7 +89,7 @@ class Repeats:
         for tensor in own:
             if goes and into is not None and tensor.address == result.address:
                 pairs.append((tensor, into))
-            elif not first:
+            elif not first and not self.workspace:
                 pairs.append((tensor, self.memory.tensor(tensor.name, tensor.rows, tensor.cols, tensor.item)))
         place = Moves([pair for pair in pairs if pair[0].address != pair[1].address])
         if not place.pairs:

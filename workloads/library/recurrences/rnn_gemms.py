@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 class Gemms:
-    """The GEMMs of a pass; those of its steps are made once, and then on other tensors."""
+    """The GEMMs of a pass; those of its steps are made once, and then on other tensors.
 
-    def __init__(self, p: Recurrent, memory: Memory) -> None:
-        self.p, self.memory, self.repeats = p, memory, Repeats(memory)
+    ``workspace``: GEMMs of a role write where the one before did.
+    """
+
+    def __init__(self, p: Recurrent, memory: Memory, *, workspace: bool = False) -> None:
+        self.p, self.memory, self.repeats = p, memory, Repeats(memory, workspace)
 
     def make(
         self, role: str, a: Tensor, b: Tensor, into: Tensor | None = None

@@ -60,38 +60,56 @@ class Moves:
 
 
 @dataclass(slots=True)
-class Repeats:
-    """Launches that were made once, of which others are the same on other tensors.
+class Made:
+    """A call as it was first made: its operands, what it allocated, its kernels and their result."""
 
-    ``workspace``: what a call makes is where it was in the call before.
+    operands: Sequence[Tensor]
+    own: list[Tensor]
+    kernels: tuple[Kernel, ...]
+    result: Tensor
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Calls that were made once, of which others are the same on other tensors.
+
+    ``known``: calls that were made; those of others may be shared. ``workspace``: what a call makes is where
+    the call before of the same ``name`` made it.
     """
 
     memory: Memory
     workspace: bool = False
-    known: dict[Hashable, tuple[Sequence[Tensor], list[Tensor], Launches]] = field(default_factory=dict)
+    known: dict[Hashable, Made] = field(default_factory=dict)
+    owned: dict[Hashable, list[Tensor]] = field(default_factory=dict)
 
     def launches(
-        self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Launches], into: Tensor | None = None
+        self,
+        name: str,
+        key: Hashable,
+        operands: Sequence[Tensor],
+        make: Callable[[], Launches],
+        into: Tensor | None = None,
     ) -> Launches:
         """Return the kernels of a call, which ``make`` makes, and their result.
 
         ``key``: equal for calls that differ only in where their tensors are. ``into``: where the result goes,
         if it has that size.
         """
-        first = key not in self.known
-        if first:
+        call = self.known.get(key)
+        own = self.owned.get((name, key)) if self.workspace else None
+        if call is None:
             mark = len(self.memory.tensors)
             kernels, result = make()
-            self.known[key] = operands, self.memory.tensors[mark:], (kernels, result)
-        given, own, (kernels, result) = self.known[key]
-        pairs = list(zip(given, operands, strict=True))
-        goes = into is not None and into.nbytes == result.nbytes
-        for tensor in own:
-            if goes and into is not None and tensor.address == result.address:
-                pairs.append((tensor, into))
-            elif not first and not self.workspace:
-                pairs.append((tensor, self.memory.tensor(tensor.name, tensor.rows, tensor.cols, tensor.item)))
+            own = self.memory.tensors[mark:]
+            call = self.known[key] = Made(operands, own, kernels, result)
+        elif own is None:
+            own = [self.memory.tensor(each.name, each.rows, each.cols, each.item) for each in call.own]
+        self.owned[name, key] = own
+        pairs = [*zip(call.operands, operands, strict=True)]
+        for old, new in zip(call.own, own, strict=True):
+            goes = into is not None and into.nbytes == call.result.nbytes and old.address == call.result.address
+            pairs.append((old, into if goes and into is not None else new))
         place = Moves([pair for pair in pairs if pair[0].address != pair[1].address])
         if not place.pairs:
-            return kernels, result
-        return tuple(moved(kernel, place) for kernel in kernels), place(result)
+            return call.kernels, call.result
+        return tuple(moved(kernel, place) for kernel in call.kernels), place(call.result)

@@ -24,9 +24,12 @@ from .rnn_gemms import Gemms
 from .rnn_persistent import SEQUENCES, UNITS, persistent_back, persistent_lstm
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from numpy.typing import NDArray
 
     from pysim.program.job import Kernel, Memory
+    from pysim.workloads.library.moved import Made
 
     from .recurrent import Recurrent
 
@@ -69,9 +72,19 @@ class Pass:
     gradients: Weights | None = None
 
     def __init__(
-        self, p: Recurrent, memory: Memory, x: Tensor, weights: Weights, *, reverse: bool = False
+        self,
+        p: Recurrent,
+        memory: Memory,
+        x: Tensor,
+        weights: Weights,
+        *,
+        reverse: bool = False,
+        known: dict[Hashable, Made] | None = None,
     ) -> None:
-        """Raise WorkloadError for operands that do not fit, and kernels without template."""
+        """Raise WorkloadError for operands that do not fit, and kernels without template.
+
+        ``known``: calls of GEMMs that passes share.
+        """
         wanted = (p.batch * p.steps, p.into), (p.wide, p.into), (p.wide, p.hidden), (1, 2 * p.wide)
         given = [(each.rows, each.cols) for each in (x, *weights.all)]
         if list(wanted) != given or any(each.item != p.item for each in (x, *weights.all)):
@@ -80,7 +93,7 @@ class Pass:
         many_steps(p, int(p.persistent))
         batch, hidden, item, rows = p.batch, p.hidden, p.item, p.batch * p.steps
         self.p, self.memory, self.x, self.w, self.reverse = p, memory, x, weights, reverse
-        self.gemms = Gemms(p, memory, workspace=True)
+        self.gemms = Gemms(p, memory, workspace=True, known=known)
         self.turned = weights
         self.h0 = memory.tensor("h0", batch, hidden, item)
         self.gates = x

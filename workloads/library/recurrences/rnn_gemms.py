@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from pysim.workloads.library.choices.chooser import HOPPER, chosen
 from pysim.workloads.library.gemms.launches import gemm, launches_of, predicted
 from pysim.workloads.library.gemms.told import told_launches
-from pysim.workloads.library.moved import Repeats
+from pysim.workloads.library.moved import Made, Repeats
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from pysim.program.job import Kernel, Memory, Tensor
 
     from .recurrent import Recurrent
@@ -18,17 +20,26 @@ if TYPE_CHECKING:
 class Gemms:
     """The GEMMs of a pass; those of its steps are made once, and then on other tensors.
 
-    ``workspace``: GEMMs of a role write where the one before did.
+    ``workspace``: GEMMs of a role write where the one before did. ``known``: what other passes made.
     """
 
-    def __init__(self, p: Recurrent, memory: Memory, *, workspace: bool = False) -> None:
-        self.p, self.memory, self.repeats = p, memory, Repeats(memory, workspace)
+    def __init__(
+        self,
+        p: Recurrent,
+        memory: Memory,
+        *,
+        workspace: bool = False,
+        known: dict[Hashable, Made] | None = None,
+    ) -> None:
+        self.p, self.memory = p, memory
+        self.repeats = Repeats(memory, workspace, {} if known is None else known)
 
     def make(
         self, role: str, a: Tensor, b: Tensor, into: Tensor | None = None
     ) -> tuple[tuple[Kernel, ...], Tensor]:
         """Return the kernels of a role's GEMM, and its result; ``into``: where it goes."""
-        return self.repeats.launches(role, (a, b), lambda: self._made(role, (a, b)), into)
+        key = self.p.problem(role), self.p.kernels.get(role), self.p.device
+        return self.repeats.launches(role, key, (a, b), lambda: self._made(role, (a, b)), into)
 
     def _made(self, role: str, operands: tuple[Tensor, Tensor]) -> tuple[tuple[Kernel, ...], Tensor]:
         p, memory, problem = self.p, self.memory, self.p.problem(role)

@@ -19,8 +19,10 @@ from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER, MEASURED
 from pysim.workloads.library.hopper import SMS
 from pysim.workloads.library.memory import memory_bound
+from pysim.workloads.library.moved import Made
 
-from .repeated import Made, Repeated
+from .repeated import Made as Call
+from .repeated import Repeated
 
 Gradients = Sequence["Tensor | None"]
 OTHER = "stands in: a kernel of PyTorch as measured on an H200"  # on another GPU
@@ -58,7 +60,8 @@ class Tape:
     ``training``: whether operations are recorded. ``device``: whose kernels libraries launch, one of
     ``workloads.library.choices.chooser.DEVICES``. ``weights``: the parameters in the order in which they were
     made. ``flops``: floating-point operations of GEMMs, convolutions, attention and recurrent cells, as
-    :meth:`work` counts them.
+    :meth:`work` counts them. ``events``: pairs of kernels, the later of which waits in another stream;
+    ``gemms``: GEMMs of recurrent passes that were made.
     """
 
     memory: Memory
@@ -68,6 +71,8 @@ class Tape:
     device: str = MEASURED
     weights: list[Value] = field(default_factory=list)
     flops: int = 0
+    events: list[tuple[int, int]] = field(default_factory=list)
+    gemms: dict[Hashable, Made] = field(default_factory=dict)
     _repeated: Repeated = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,7 +109,7 @@ class Tape:
         known = self.device in HOPPER
         self.kernels += kernels if known else [k if k.library else replace(k, library=OTHER) for k in kernels]
 
-    def call(self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Made]) -> tuple[Tensor, ...]:
+    def call(self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Call]) -> tuple[Tensor, ...]:
         """Launch what ``make`` returns, or what it returned for operands that are alike; return its results.
 
         ``key``: all that the kernels depend on beside the operands' shapes.

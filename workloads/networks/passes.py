@@ -60,4 +60,5 @@ def job_of(name: str, tape: Tape, steps: int, optimized_by: str = "none") -> Job
     """
     kernels: list[Kernel] = reused(tape.kernels, tape.memory)
     kernels += optimizer(optimized_by, tape.weights, tape.memory)
-    return Job(name, kernels, steps=steps, totals=tape.totals)
+    events = [(before, after) for before, after in tape.events if after < len(kernels)]
+    return Job(name, kernels, events, steps=steps, totals=tape.totals)

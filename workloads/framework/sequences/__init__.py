@@ -1,0 +1,1 @@
+"""Networks over sequences: recurrent layers, attention of a decoder, translation and speech."""

@@ -2,7 +2,7 @@
 
 Templates give each tensor memory of its own. ``reused`` moves the tensors of a network to where the
 allocator would have put them, so that writes after reads (WAR) are those of a real run. Sizes, pools and the
-choice of a block are those of c10/cuda/CUDACachingAllocator.cpp (PyTorch 2.11, defaults, one stream): a
+choice of a block are those of c10/cuda/CUDACachingAllocator.cpp (PyTorch 2.11, defaults): a
 tensor is freed when the last kernel that touches it has been launched, not when that kernel ends.
 """
 
@@ -144,14 +144,16 @@ class _Roots:
 
 
 def reused(kernels: Sequence[Kernel], memory: Memory) -> list[Kernel]:
-    """Return the kernels of one stream with their tensors where PyTorch's allocator would have put them.
+    """Return the kernels with their tensors where PyTorch's allocator would have put them.
+
+    A tensor is of the stream of the first kernel that uses it, and so is its block from then on.
 
     What a kernel reads before any kernel wrote it is an input or a parameter and stays where it is, as do
     results that no kernel reads. A part of a tensor moves with the tensor. Raises WorkloadError for a kernel
     with recorded addresses, and for a tensor that ``memory`` does not hold.
     """
     roots = _Roots.of(memory)
-    moves = _moves(_lives(kernels, roots), roots, len(kernels), memory)
+    moves = _moves(_lives(kernels, roots), roots, [kernel.stream for kernel in kernels], memory)
 
     return [moved(kernel, _Places(roots, moves)) for kernel in kernels]
 
@@ -170,21 +172,28 @@ def _lives(kernels: Sequence[Kernel], roots: _Roots) -> dict[int, _Life]:
     return lives
 
 
-def _moves(lives: dict[int, _Life], roots: _Roots, kernels: int, memory: Memory) -> dict[int, int]:
-    """Return by how many bytes each allocation moves that is neither given nor a result."""
-    begin: list[list[int]] = [[] for _ in range(kernels)]
-    end: list[list[int]] = [[] for _ in range(kernels)]
+def _moves(
+    lives: dict[int, _Life], roots: _Roots, streams: Sequence[int], memory: Memory
+) -> dict[int, int]:
+    """Return by how many bytes each allocation moves that is neither given nor a result.
+
+    ``streams``: of each kernel.
+    """
+    begin: list[list[int]] = [[] for _ in streams]
+    end: list[list[int]] = [[] for _ in streams]
     for root, life in lives.items():
         if not life.given and not life.result:
             begin[life.first].append(root)
             end[life.last].append(root)
-    allocator, taken, moves = CachingAllocator(memory), dict[int, Block](), dict[int, int]()
-    for new, old in zip(begin, end, strict=True):
+    allocators = {stream: CachingAllocator(memory) for stream in sorted(set(streams))}
+    taken, moves = dict[int, Block](), dict[int, int]()
+    for new, old, stream in zip(begin, end, streams, strict=True):
         for root in new:
-            taken[root] = allocator.take(roots.tensors[root].nbytes)
+            taken[root] = allocators[stream].take(roots.tensors[root].nbytes)
             moves[root] = taken[root].address - roots.tensors[root].address
         for root in old:
-            allocator.free(taken.pop(root), roots.tensors[root].nbytes)
+            own = streams[lives[root].first]
+            allocators[own].free(taken.pop(root), roots.tensors[root].nbytes)
     return moves
 
 

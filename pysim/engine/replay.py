@@ -229,10 +229,15 @@ def _writers(job: Job) -> list[dict[int, int]]:
     return made
 
 
-def _arg_index(kernel: Kernel, tensor: Tensor) -> int:
-    """Return the argument of a kernel with the same address and size as a tensor."""
+def _named(kernel: Kernel) -> list[Tensor]:
+    """Return the arguments of a kernel, then what it touches without an argument of its own."""
+    return [*kernel.args, *(access.tensor for access in kernel.accesses)]
+
+
+def _place(kernel: Kernel, tensor: Tensor) -> int:
+    """Return which tensor that a kernel names has the address and size of a tensor."""
     where = (tensor.address, tensor.nbytes)
-    return [(t.address, t.nbytes) for t in kernel.args].index(where)
+    return [(t.address, t.nbytes) for t in _named(kernel)].index(where)
 
 
 class _KeptKernels:
@@ -286,8 +291,8 @@ def _contracted(job: Job, deps: Dependences, runs: list[PeriodicRun], gaps: list
             if writer is None:
                 continue
             # the output of a kept kernel may itself have been replaced
-            slot = _arg_index(job.kernels[writer], tensor)
-            found = known[parts.counterpart(index, writer)].args[slot]
+            slot = _place(job.kernels[writer], tensor)
+            found = _named(known[parts.counterpart(index, writer)])[slot]
             if found.address != tensor.address:
                 if (found.rows, found.cols, found.item) != (tensor.rows, tensor.cols, tensor.item):
                     return None

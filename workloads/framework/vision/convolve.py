@@ -102,7 +102,7 @@ def _dense(
             if not kernels:
                 made = tape.memory.tensor(name, *shape, item)
                 return by_tiles(tape.device, direction, images, out, window, dtype, (*read, made)), (made,)
-            made = _room(tape, name, shape, item, kernels)
+            made = room(tape, name, shape, item, kernels)
             return placed(kernels, read, made, tape.memory), (made,)
 
         tape.work(out.count * out.pixels, out.channels, images.channels * taps)
@@ -139,7 +139,7 @@ def _chosen(tape: Tape, problem: Convolution) -> list[Kernel]:
         return []
 
 
-def _room(tape: Tape, name: str, shape: tuple[int, int], item: int, kernels: Sequence[Kernel]) -> Tensor:
+def room(tape: Tape, name: str, shape: tuple[int, int], item: int, kernels: Sequence[Kernel]) -> Tensor:
     """Return a new tensor with as much memory behind it as the kernels that make it write: whole tiles."""
     address = _result(kernels).address
     most = max(a.tensor.nbytes for k in kernels for a in k.accesses if a.tensor.address == address)

@@ -16,11 +16,12 @@ from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.operations import one
 from pysim.workloads.framework.repeated import Made
 from pysim.workloads.framework.tape import Gradients, Tape, Value
-from pysim.workloads.framework.vision.convolve import placed, room
+from pysim.workloads.framework.vision.convolve import biased, placed, room
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.convolutions.nearest import nearest_convolution
 from pysim.workloads.library.convolutions.shape import Convolution, convolution_of
 from pysim.workloads.library.gemms.launches import gemm
+from pysim.workloads.library.memory.images import Images
 from pysim.workloads.library.memory.memory_bound import converted
 from pysim.workloads.library.memory.pointwise_flat import vectorised
 from pysim.workloads.library.memory.pointwise_parts import Work, whole
@@ -56,7 +57,6 @@ def convolved(
     """Return ``filters`` over ``x``, [utterances * channels, frequencies * frames], plus a number of each."""
     item, k = x.tensor.item, channels * filters.taps[0] * filters.taps[1]
     weight = tape.parameter("filters", filters.count, k, item)
-    bias = tape.parameter("b_filters", 1, filters.count, item)
     utterances, out = x.tensor.rows // channels, filters.out(size)
     pixels = out[0] * out[1]
 
@@ -83,16 +83,10 @@ def convolved(
         if x.wanted:
             of_x = launch("backward_data", (x.tensor.rows, x.tensor.cols), gradient, weight.tensor)
         of_weight = launch("backward_weights", (filters.count, k), x.tensor, gradient)
-        sums = op.column_sums(tape, _by_filter(gradient, filters.count))
-        return of_x, of_weight, sums
+        return of_x, of_weight
 
-    return tape.record((made,), (x, weight, bias), backward)[0]
-
-
-def _by_filter(gradient: Tensor, filters: int) -> Tensor:
-    """See a gradient as columns of filters: as many bytes to add up."""
-    rows = gradient.rows * gradient.cols // filters
-    return Tensor(gradient.name, rows, filters, gradient.item, gradient.address)
+    y = tape.record((made,), (x, weight), backward)[0]
+    return biased(tape, y, Images(utterances, filters.count, *out))
 
 
 def _unfolded(tape: Tape, conv: Convolution, read: Sequence[Tensor], shape: tuple[int, int]) -> Tensor:
@@ -130,9 +124,7 @@ def _unfolded(tape: Tape, conv: Convolution, read: Sequence[Tensor], shape: tupl
 def _filled(name: str, source: Tensor, target: Tensor) -> Kernel:
     """Return the kernel that writes ``target`` from any elements of ``source``."""
     kernel = vectorised(name, [], [target], Work(ints=14, control=1))
-    return replace(
-        kernel, args=(*kernel.args, source), accesses=(*kernel.accesses, whole(source)), library=UNFOLD
-    )
+    return replace(kernel, accesses=(*kernel.accesses, whole(source)), library=UNFOLD)
 
 
 def _flat_copy(name: str, source: Tensor, target: Tensor, library: str) -> Kernel:

@@ -152,6 +152,19 @@ def _result(kernels: Sequence[Kernel]) -> Tensor:
     return next(a.tensor for a in kernels[-1].accesses if a.mode != "read" and a.tensor.name != ORDER)
 
 
+def biased(tape: Tape, y: Value, out: Images) -> Value:
+    """Return ``y`` plus a number of each channel, added in place."""
+    bias = tape.parameter("bias", 1, out.channels, y.tensor.item)
+    tape.launch([add_bias(y.tensor, bias.tensor, out.channels)])
+
+    def backward(given: Gradients) -> Gradients:
+        made = tape.memory.tensor("grad_bias", 1, out.channels, y.tensor.item)
+        tape.launch([bias_gradient(one(given), made, out.channels)])
+        return one(given), made
+
+    return tape.record((y.tensor,), (y, bias), backward)[0]
+
+
 def _depthwise(tape: Tape, x: Value, images: Images, out: Images, window: Window) -> Value:
     """Return each channel convolved for itself, by PyTorch's own kernels: bound by bandwidth."""
     item, channels = x.tensor.item, images.channels

@@ -44,6 +44,7 @@ from .networks.llama import LLAMAS
 from .networks.mlp import mlp as make_mlp
 from .networks.persistent_rnn import persistent_rnn
 from .networks.pytorch import Kernels
+from .networks.recurrent.named import SEQUENCES
 from .networks.rnn import gru, lstm, vanilla
 from .networks.transformer import transformer as make_transformer
 from .networks.vision.named import VISION
@@ -198,7 +199,7 @@ def mlp(
 
 
 # networks of published shapes (``networks.shapes``)
-ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS, **VISION, "moe-block": moe_block}
+ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS, **VISION, **SEQUENCES, "moe-block": moe_block}
 WORKLOADS: dict[str, Factory] = {
     "gemm": gemm,
     "gru": gru,

@@ -107,7 +107,9 @@ class Repeats:
         self.owned[name, key] = own
         pairs = [*zip(call.operands, operands, strict=True)]
         for old, new in zip(call.own, own, strict=True):
-            goes = into is not None and into.nbytes == call.result.nbytes and old.address == call.result.address
+            goes = (
+                into is not None and into.nbytes == call.result.nbytes and old.address == call.result.address
+            )
             pairs.append((old, into if goes and into is not None else new))
         place = Moves([pair for pair in pairs if pair[0].address != pair[1].address])
         if not place.pairs:

@@ -229,3 +229,49 @@ class Experts:
 
 
 MIXTRAL = Experts(4096, 14336, 8, 2, "Jiang et al. 2024, Mixtral 8x7B, table 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """DeepSpeech2: ``layers`` of ``cell`` with ``hidden`` units in both directions, ``labels``.
+
+    ``published``: parameters as published, in millions.
+    """
+
+    cell: str
+    hidden: int
+    layers: int
+    labels: int
+    published: float
+    source: str
+    note: str = ""
+
+
+SPEECH = {
+    "deepspeech2": Speech(
+        "gru", 800, 5, 29, 41.3,
+        "SeanNaren/deepspeech.pytorch: defaults of train.py, two convolutions of 32 filters; SeqPoint"
+        " (arXiv 2007.10459) samples this network",
+        note="no total is published: with 7 layers of 768 units and 73 labels it has 52M (issue 608 there)",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """GNMT: ``layers`` of each side with ``hidden`` units; ``published``: parameters, in millions."""
+
+    hidden: int
+    layers: int
+    vocabulary: int
+    published: float
+    source: str
+
+
+TRANSLATION = {
+    "gnmt": Translation(
+        1024, 4, 32320, 160.671297,
+        "GNMT v2 of MLPerf (mlcommons/training, rnn_translator) and of NVIDIA's DeepLearningExamples; shapes of"
+        " all 160,671,297 parameters: tests of distributed optimisers of NVIDIA's apex",
+    ),
+}  # fmt: skip

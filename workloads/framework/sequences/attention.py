@@ -201,4 +201,3 @@ def _sum(tape: Tape, wide: Tensor, like: Tensor, kept: int) -> Tensor:
 
 def _each(item: int) -> int:
     return 2 if item > 2 else 4
-

@@ -36,7 +36,9 @@ def ctc_loss(tape: Tape, scores: Value, utterances: int, labels: int) -> Value:
         raise WorkloadError(f"CTC: {labels} labels: at most {MOST_STATES // 2 - 1}")
     x = t if t.item == FLOAT else tape.run(memory_ops.cast(memory, t, "fp16", "fp32"))
     shares = tape.run(memory_ops.softmax(memory, x))
-    alphas, loss = (memory.tensor(name, utterances, n, FLOAT) for name, n in (("alphas", steps * states), ("loss", 1)))
+    alphas, loss = (
+        memory.tensor(name, utterances, n, FLOAT) for name, n in (("alphas", steps * states), ("loss", 1))
+    )
     tape.launch([_walk("alpha", shares, alphas, loss, states)])
 
     def backward(given: Gradients) -> Gradients:
@@ -68,7 +70,9 @@ def _walk(name: str, shares: Tensor, states: Tensor, loss: Tensor, wide: int) ->
         reads.append(whole(loss))
     accesses = (*reads, rows(states, "write"))
     grid = (utterances, 1, 1)
-    return Kernel(f"ctc_{name}", program, grid, (shares, states, loss), accesses, library=f"{STANDS_IN}{name}")
+    return Kernel(
+        f"ctc_{name}", program, grid, (shares, states, loss), accesses, library=f"{STANDS_IN}{name}"
+    )
 
 
 @lru_cache(maxsize=64)

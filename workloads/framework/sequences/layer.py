@@ -66,7 +66,14 @@ def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
     p = layer.passed(tape, x.tensor.cols)
     weights = [_weights(tape, p) for _ in range(2 if layer.both else 1)]
     passes = [
-        Pass(p, tape.memory, x.tensor, Weights(*(w.tensor for w in own)), reverse=bool(number), known=tape.gemms)
+        Pass(
+            p,
+            tape.memory,
+            x.tensor,
+            Weights(*(w.tensor for w in own)),
+            reverse=bool(number),
+            known=tape.gemms,
+        )
         for number, own in enumerate(weights)
     ]
     _launch(tape, [each.forward() for each in passes], layer.streams)
@@ -125,5 +132,3 @@ def _marked(tape: Tape, kernels: Sequence[Kernel]) -> list[Kernel]:
     if tape.device in HOPPER:
         return list(kernels)
     return [k if k.library else replace(k, library=CELL) for k in kernels]
-
-

@@ -176,9 +176,7 @@ def check_persistent(p: Recurrent) -> None:
         )
 
 
-def persistent_lstm(
-    p: Recurrent, w: Tensor, gates: Tensor, memory: Memory
-) -> tuple[list[Kernel], Tensor]:
+def persistent_lstm(p: Recurrent, w: Tensor, gates: Tensor, memory: Memory) -> tuple[list[Kernel], Tensor]:
     """Return the kernels of all steps forward, the fill of the states and the LSTM, and all states.
 
     The states, [16 + steps * batch, H], begin with the first of each sequence of a group.

@@ -1,0 +1,169 @@
+"""DeepSpeech2 and GNMT of the zoo: totals against what was published, order of kernels, small runs."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from pysim import Memory, simulate
+from pysim.dependence.dependences import dependences
+from pysim.engine.replay import contract
+from pysim.errors import WorkloadError
+from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.sequences.columns import cat_rows
+from pysim.workloads.framework.sequences.layer import Layer, recurrent
+from pysim.workloads.framework.sequences.speech import Speech, speech
+from pysim.workloads.framework.tape import Tape
+from pysim.workloads.library.recurrences.recurrent import Recurrent
+from pysim.workloads.library.recurrences.rnn import rnn
+from pysim.workloads.networks.shapes import SPEECH, TRANSLATION
+from pysim.workloads.registry import make
+
+GNMT = "gnmt:batch=16,source=4,target=3,vocabulary=256,hidden=512,layers=2"
+SPEECH_SMALL = "deepspeech2:batch=16,steps=6,layers=2,hidden=64"
+
+
+def counted(kernels):
+    return Counter(kernel.name for kernel in kernels)
+
+
+def test_gnmt_has_the_parameters_published():
+    """All 44 of NVIDIA's apex (both biases of an LSTM are one here), to the last."""
+    job = make("gnmt:batch=16,source=2,target=2")
+    assert job.totals.parameters == TRANSLATION["gnmt"].published * 1e6 == 160_671_297
+
+
+def test_gnmt_computes_what_its_layers_do():
+    """Two a weight and token (LSTMs, classifier, queries and keys), scores, and the attended keys."""
+    batch, source, target, h, words = 16, 24, 16, 1024, 32320
+    gates = 4 * h
+    encoder = 2 * gates * 2 * h + gates * 3 * h + 2 * gates * 2 * h
+    decoder = gates * 2 * h + 3 * gates * 3 * h + h * h + words * h
+    attention = h * h * source + target * source * 2 * h
+    wanted = 2 * batch * (encoder * source + decoder * target + attention)
+    text = f"gnmt:batch={batch},source={source},target={target}"
+    assert make(text).totals.flops == pytest.approx(wanted, rel=0.01)
+    assert make(f"{text},pass=training").totals.flops == pytest.approx(3 * wanted, rel=0.01)
+
+
+def test_deepspeech2_has_the_parameters_reported():
+    """52M with 7 layers of 768 units and 73 labels: SeanNaren/deepspeech.pytorch, issue 608."""
+    tape = Tape(Memory(), training=False)
+    speech(Speech("gru", 768, 7, 73, 16, 2, "fp16"), tape)
+    assert tape.parameters == pytest.approx(52e6, rel=0.01)
+    made = make("deepspeech2:steps=2").totals.parameters
+    assert made == pytest.approx(SPEECH["deepspeech2"].published * 1e6, rel=0.01)
+
+
+def test_deepspeech2_computes_what_its_layers_do():
+    batch, steps, h = 16, 6, 800
+    conv = 32 * 451 * 81 * steps + 32 * 7392 * 41 * steps
+    gates = 3 * h
+    layers = 2 * gates * (1312 + h) + 4 * 2 * gates * 2 * h
+    wanted = 2 * batch * (conv + (layers + 29 * h) * steps)
+    assert make(f"deepspeech2:batch={batch},steps={steps}").totals.flops == pytest.approx(wanted, rel=0.01)
+
+
+@pytest.mark.parametrize("text", [GNMT, SPEECH_SMALL])
+def test_a_training_step_has_gradients_of_all_parameters(text):
+    """Forward launches come first; each LSTM or GRU, step and loss has its way back."""
+    forward, training = make(text), make(f"{text},pass=training")
+    ahead, names = counted(forward.kernels), counted(training.kernels)
+    cell = "persistent_lstm" if text is GNMT else "gru_cell"
+    assert names[cell] == ahead[cell] == names[f"{cell}_back"] > 0
+    assert training.totals.parameters == forward.totals.parameters
+    step = [kernel for kernel in training.kernels if kernel.name in ("adamw", "foreach_add")]
+    stepped = {a.tensor.address for kernel in step for a in kernel.accesses if a.mode != "read"}
+    assert stepped
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("gpu", ["h200", "titan_v"])
+@pytest.mark.parametrize("text", [GNMT, SPEECH_SMALL])
+def test_small_steps_run_under_streams_and_tables(text, gpu):
+    result = simulate(gpu, make(f"{text},pass=training", gpu), "stream,tb_static", tables="kernels")
+    assert [row["status"] for row in result.tables()["runs"]] == [b"ok"] * 2
+
+
+def test_what_stands_in_before_hopper_says_so():
+    kernels = make(f"{SPEECH_SMALL},pass=training", "titan_v").kernels
+    assert not [kernel.name for kernel in kernels if not kernel.library]
+    assert any("cuDNN's cell" in kernel.library for kernel in kernels)
+
+
+def test_directions_run_in_streams_of_their_own_between_events():
+    job = make(f"{SPEECH_SMALL}")
+    other = [i for i, kernel in enumerate(job.kernels) if kernel.stream == 1]
+    assert len(other) == 2 * 6 * 2  # of two layers: a GEMM and a cell a step
+    assert len(job.events) == 4
+    assert all(job.kernels[a].stream != job.kernels[b].stream for a, b in job.events)
+    assert not any(kernel.stream for kernel in make(f"{SPEECH_SMALL},streams=1").kernels)
+
+
+def test_recurrent_layers_are_launched_as_in_a_profile():
+    """Order and count of ``gru_ds2_h800_bi5_b16_t75_fp32_fwd`` on an H100: 1,512 launches, five layers."""
+    tape = Tape(Memory(), training=False)
+    x = tape.value("x", 16 * 75, 1312, 4)
+    for _ in range(5):
+        forth, back = recurrent(tape, x, Layer("gru", 800, 16, 75, "fp32", both=True))
+        assert (forth.tensor.rows, back.tensor.cols) == (1200, 800)
+        x = tape.value("both", 16 * 75, 1600, 4)
+    names = counted(tape.kernels)
+    # a profile has 750 cells and 750 GEMMs of steps, ten of inputs, a clear and a last linear layer
+    assert names["gru_cell"] == 750
+    sums = sum(n for name, n in names.items() if name in ("tile_sum", "split_k_sum", "memset"))
+    gemms = sum(n for name, n in names.items() if name.startswith("staged"))
+    assert gemms == 750 + 10
+    assert sum(names.values()) == 750 + 760 + sums + names["clear_h"]
+
+
+def test_reverse_passes_add_their_gradient_of_inputs_in_place():
+    tape = Tape(Memory())
+    x = tape.value("x", 16 * 3, 64, 2)
+    forth, back = recurrent(tape, x, Layer("gru", 64, 16, 3, "fp16", both=True))
+    y = op.add(tape, forth, back)
+    tape.backward(y, tape.memory.tensor("g", 48, 64, 2))
+    writers = [
+        i
+        for i, kernel in enumerate(tape.kernels)
+        if any(a.mode != "read" and a.tensor.address == x.gradient.address for a in kernel.accesses)
+    ]
+    assert len(writers) == 2
+    assert all(weight.gradient is not None for weight in tape.weights)
+
+
+def test_columns_side_by_side_are_copied_once():
+    memory = Memory()
+    parts = [memory.tensor(name, 6, 512, 2) for name in "ab"]
+    kernel = cat_rows(parts, memory.tensor("whole", 6, 1024, 2))
+    for access in kernel.accesses:
+        regions = access.regions(np.arange(kernel.tbs))
+        assert ((regions[:, 1] - regions[:, 0]) * (regions[:, 3] - regions[:, 2])).sum() == 6 * 512
+
+
+@pytest.mark.parametrize("direction", ["forward_training", "forward_backward"])
+def test_steps_of_a_pass_are_found_to_repeat(direction):
+    job = rnn(Recurrent("gru", 256, 16, 40, "fp16", direction))
+    made = contract(job, dependences(job), 8, 1)
+    assert made is not None
+    assert made.left_out > len(job.kernels) // 4
+    assert len({run.first for run in made.runs}) == (1 if direction == "forward_training" else 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gnmt:pass=decode", "pass = decode: must be forward, training"),
+        ("gnmt:dtype=bf16", "dtype = bf16: must be fp32, fp16"),
+        ("gnmt:layers=1", "layers"),
+        ("gnmt:hidden=200", "gnmt"),
+        ("deepspeech2:steps=0", "steps = 0"),
+        ("deepspeech2:cell=rnn", "cell = rnn: must be vanilla, gru, lstm"),
+        ("deepspeech2:streams=3", "streams = 3: must be 1 or 2"),
+        ("deepspeech2:optimizer=adam", "optimizer = adam"),
+    ],
+)
+def test_what_is_refused(text, message):
+    with pytest.raises(WorkloadError, match=message) as error:
+        make(text)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,1 @@
+"""Recurrent networks of the zoo: speech, translation, benchmarks and ways to launch a layer."""

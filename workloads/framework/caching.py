@@ -172,9 +172,7 @@ def _lives(kernels: Sequence[Kernel], roots: _Roots) -> dict[int, _Life]:
     return lives
 
 
-def _moves(
-    lives: dict[int, _Life], roots: _Roots, streams: Sequence[int], memory: Memory
-) -> dict[int, int]:
+def _moves(lives: dict[int, _Life], roots: _Roots, streams: Sequence[int], memory: Memory) -> dict[int, int]:
     """Return by how many bytes each allocation moves that is neither given nor a result.
 
     ``streams``: of each kernel.

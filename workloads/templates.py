@@ -17,6 +17,7 @@ from .kernels.batched_gemm import batched_gemm
 from .kernels.cutlass import cutlass_gemm
 from .kernels.gemm import gemm
 from .kernels.gemm_choice import Dtype, family
+from .kernels.image_gemm import filter_gradient, image_gemm
 from .kernels.implicit_gemm import convolution
 from .kernels.machine_hints import MachineHints
 from .kernels.pointwise import cell, elementwise, pointwise
@@ -36,6 +37,8 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "cutlass_gemm": cutlass_gemm,
     "stream_k": stream_k,
     "convolution": convolution,
+    "image_gemm": image_gemm,
+    "filter_gradient": filter_gradient,
     "softmax": softmax,
     "layernorm": layernorm,
     "pointwise": pointwise,

@@ -127,7 +127,7 @@ def test_totals_survive():
     [
         ("bert-base:pass=decode", "h200", "bert-base: pass = decode: must be forward, training"),
         ("gpt2:seq=2048", "h200", "gpt2: seq = 2048: at most 1024, which have embeddings"),
-        ("gpt2:optimizer=adam", "h200", "gpt2: optimizer = adam: must be adamw, lamb"),
+        ("gpt2:optimizer=rmsprop", "h200", "gpt2: optimizer = rmsprop: must be adamw, lamb, sgd, none"),
         ("gpt2:attention=fused,layers=1", "v100", "gpt2: fused attention on v100: measured were kernels of"),
         ("bert-large:dtype=bf16,layers=1", "v100", "bert-large: library GEMM: bf16 on v100: there are"),
         ("gpt2:layers=-1", "h200", "gpt2: layers = -1: must be 0"),

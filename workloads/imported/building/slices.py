@@ -28,9 +28,13 @@ MOST_TBS, MOST_ARGS = 2**17, 8
 
 
 def slices(name: str, reads: Sequence[Tensor], writes: Sequence[Tensor], work: Work = Work()) -> Kernel:  # noqa: B008
-    """Return the kernel, of the 8 largest operands; ``work``: of a vector of the largest."""
+    """Return the kernel; ``work``: of a vector of the largest operand.
+
+    A kernel has 8 arguments: of more operands the largest are read and written, the others are dependences.
+    """
     kept = sorted((*reads, *writes), key=lambda tensor: tensor.nbytes)[-MOST_ARGS:]
     ins, outs = ([t for t in group if t in kept] for group in (reads, writes))
+    others = [[_aligned(t) for t in group if t not in kept] for group in (reads, writes)]
     tensors = [*ins, *outs]
     vectors = np.array([max(1, tensor.nbytes // VECTOR) for tensor in tensors], np.int64)
     many = int(max(1, -(-int(vectors.max()) // (THREADS * EACH))))
@@ -45,7 +49,7 @@ def slices(name: str, reads: Sequence[Tensor], writes: Sequence[Tensor], work: W
         registers=REGISTERS, smem=0, args=len(tensors),
     )  # fmt: skip
     aligned = [_aligned(tensor) for tensor in tensors]
-    accesses = whole_accesses(aligned[: len(ins)], aligned[len(ins) :])
+    accesses = whole_accesses([*aligned[: len(ins)], *others[0]], [*aligned[len(ins) :], *others[1]])
     return Kernel(name, program, (tbs, 1, 1), tuple(aligned), accesses)
 
 

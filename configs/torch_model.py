@@ -19,7 +19,7 @@ MEANING = {
     "seq": "tokens of a sequence",
 }
 TRAIN = ("sgd", "momentum", "adam", "adamw", "adam_fused", "adamw_fused")
-KEYS = (*SIZES, "train")
+KEYS = (*SIZES, "train", "approximate")
 
 
 def build(layers, hidden, heads, batch, seq):
@@ -46,6 +46,8 @@ def main():
         parser.add_argument(f"--{name}", type=positive_int, default=default, metavar="N", help=text)
     text = f"a training step with this optimiser: {', '.join(TRAIN)} (default: forward alone)"
     parser.add_argument("--train", type=choice(*TRAIN), default=None, metavar="WORD", help=text)
+    text = "let kernels of as many bytes stand in for operators without a template"
+    parser.add_argument("--approximate", action="store_true", help=text)
     script = Script.start("torch_model", parser, parser.parse_args(), KEYS)
 
     # slow imports: only after the options are checked
@@ -59,7 +61,8 @@ def main():
             model, inputs = build(**size)
         except ImportError as error:
             raise MissingLibraryError("torch_model.py", "PyTorch", "torch") from error
-        job = from_torch(model, inputs, train=script.workload["train"]).with_arguments(script.workload)
+        how = {name: script.workload[name] for name in ("train", "approximate")}
+        job = from_torch(model, inputs, **how).with_arguments(script.workload)
     run = script.run(job, stats, stats.Log(script.options.quiet))
     network = (
         f"encoder, {size['layers']} x {size['hidden']}, batch {size['batch']}, {size['seq']} tokens, fp16"

@@ -62,7 +62,8 @@ def key_of(node: Node, sizes: Sequence[int], counting: Sequence[bool]) -> Hashab
 
 def given_of(kernels: Sequence[Kernel]) -> frozenset[int]:
     """Return the addresses of scratch tensors that are read before any kernel wrote them."""
-    given, written = set(), set()
+    given: set[int] = set()
+    written: set[int] = set()
     for kernel in kernels:
         own = [access for access in kernel.accesses if access.tensor.address >= SCRATCH]
         given |= {a.tensor.address for a in own if a.mode == "read"} - written

@@ -161,8 +161,13 @@ def bmm(
     return tape.record((made,), (a, b), backward)[0]
 
 
-def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str) -> Value:
-    """Return the rows ``taken`` of a table; backward: zeros, to which the gradients of rows are added."""
+def embedding(
+    tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str, most: int = MOST
+) -> Value:
+    """Return the rows ``taken`` of a table; backward: zeros, to which the gradients of rows are added.
+
+    ``most``: rows up to which one kernel goes through all indices; it is simulated in quadratic time.
+    """
     launched = memory_ops.embedding(tape.memory, table.tensor, taken)
     tape.launch(launched.kernels)
     (index,) = (each for each in launched.kernels[0].args if each.item == gathers.INDEX)
@@ -170,7 +175,7 @@ def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str) ->
     def backward(given: Gradients) -> Gradients:
         rows, cols = table.tensor.rows, table.tensor.cols
         made = tape.run(memory_ops.fill(tape.memory, rows, cols, dtype))
-        if len(taken) > MOST or len(taken) % SIDE:
+        if len(taken) > most or len(taken) % SIDE:
             tape.launch(embedding_backward_sorted(one(given), made, taken, tape.memory))
         else:
             tape.launch([embedding_backward(one(given), index, made, taken)])

@@ -25,6 +25,7 @@ from .attention import Sizes, attention
 from .columns import side_by_side
 from .layer import Layer, recurrent
 
+FEW_WORDS = 128  # whose gradients one kernel adds; of more, sorted indices stand in up to 3,072: see there
 LEAST_LAYERS = 2  # of either side: one of both directions, one over both
 
 
@@ -61,7 +62,7 @@ class _Run:
 
     def words(self, tokens: int, seed: int) -> Value:
         taken = drawn(tokens, self.net.vocabulary, seed)
-        return op.embedding(self.tape, self.table, np.asarray(taken), self.net.dtype)
+        return op.embedding(self.tape, self.table, np.asarray(taken), self.net.dtype, most=FEW_WORDS)
 
     def lstm(self, x: Value, steps: int, *, both: bool = False) -> tuple[Value, ...]:
         net = self.net

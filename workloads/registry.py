@@ -44,6 +44,7 @@ from .networks.llama import LLAMAS
 from .networks.mlp import mlp as make_mlp
 from .networks.persistent_rnn import persistent_rnn
 from .networks.pytorch import Kernels
+from .networks.recurrent.deepbench import deepbench
 from .networks.recurrent.named import SEQUENCES
 from .networks.rnn import gru, lstm, vanilla
 from .networks.transformer import transformer as make_transformer
@@ -221,6 +222,7 @@ WORKLOADS: dict[str, Factory] = {
     **{name: app.make for name, app in APPS.items()},
     "rigid": rigid,
     "network": network,
+    "deepbench": deepbench,
     **ZOO,
 }
 

@@ -16,8 +16,11 @@ from pysim.workloads.framework.sequences.speech import Speech, speech
 from pysim.workloads.framework.tape import Tape
 from pysim.workloads.library.recurrences.recurrent import Recurrent
 from pysim.workloads.library.recurrences.rnn import rnn
+from pysim.workloads.networks.recurrent.deepbench import LISTS
 from pysim.workloads.networks.shapes import SPEECH, TRANSLATION
 from pysim.workloads.registry import make
+from pysim.workloads.validation.deepbench import GEMM
+from pysim.workloads.validation.table import packaged, rows_of
 
 GNMT = "gnmt:batch=16,source=4,target=3,vocabulary=256,hidden=512,layers=2"
 SPEECH_SMALL = "deepspeech2:batch=16,steps=6,layers=2,hidden=64"
@@ -167,3 +170,40 @@ def test_what_is_refused(text, message):
     with pytest.raises(WorkloadError, match=message) as error:
         make(text)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["gemm", "conv", "rnn", "allreduce"])
+def test_deepbench_rows_are_jobs_on_two_generations(kind):
+    for gpu in ("h200", "v100"):
+        for row in (1, 20):
+            job = make(f"deepbench:kind={kind},row={row}", gpu)
+            assert job.kernels
+            assert job.totals.flops > 0 or kind == "allreduce"
+
+
+def test_deepbench_lists_are_those_of_the_measured_rows():
+    """The suites' tables were copied from the same sheets: all GEMMs, and layers of at most 200 steps."""
+    rows = rows_of(GEMM.file, packaged(GEMM.file), GEMM.columns)
+    listed = [word.split(",") for word in LISTS["gemm"]]
+    wanted = [
+        [*(str(row.count(name)) for name in "MNK"), row.text("A_transpose") + row.text("B_transpose")]
+        for row in rows
+        if row.text("precision") == "fp32"
+    ]
+    assert listed == wanted
+    assert [len(known) for known in LISTS.values()] == [160, 94, 53, 21]
+
+
+def test_an_all_reduce_takes_as_long_as_measured():
+    """4,194,304 floats among 8 P100 take 4.99 ms in DeepBench's sheet; the line gives 5.1."""
+    result = simulate("v100", make("deepbench:kind=allreduce,row=9", "v100"), "stream", tables="none")
+    assert result.tables()["runs"]["time_us"][0] == pytest.approx(4989, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("kind=sparse", "kind = sparse"), ("row=0", "row = 0"), ("pass=training", "pass = training")],
+)
+def test_deepbench_refuses(text, message):
+    with pytest.raises(WorkloadError, match=message):
+        make(f"deepbench:{text}")

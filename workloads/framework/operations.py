@@ -161,9 +161,7 @@ def bmm(
     return tape.record((made,), (a, b), backward)[0]
 
 
-def embedding(
-    tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str, most: int = MOST
-) -> Value:
+def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str, most: int = MOST) -> Value:
     """Return the rows ``taken`` of a table; backward: zeros, to which the gradients of rows are added.
 
     ``most``: rows up to which one kernel goes through all indices; it is simulated in quadratic time.

@@ -52,9 +52,16 @@ class Filters:
 
 
 def convolved(
-    tape: Tape, x: Value, size: tuple[int, int], channels: int, filters: Filters, dtype: str
+    tape: Tape,
+    x: Value,
+    size: tuple[int, int],
+    channels: int,
+    filters: Filters,
+    dtype: str,
+    *,
+    bias: bool = True,
 ) -> Value:
-    """Return ``filters`` over ``x``, [utterances * channels, frequencies * frames], plus a number of each."""
+    """Return ``filters`` over ``x``, [images * channels, rows * columns]; ``bias``: plus a number of each."""
     item, k = x.tensor.item, channels * filters.taps[0] * filters.taps[1]
     weight = tape.parameter("filters", filters.count, k, item)
     utterances, out = x.tensor.rows // channels, filters.out(size)
@@ -86,7 +93,7 @@ def convolved(
         return of_x, of_weight
 
     y = tape.record((made,), (x, weight), backward)[0]
-    return biased(tape, y, Images(utterances, filters.count, *out))
+    return biased(tape, y, Images(utterances, filters.count, *out)) if bias else y
 
 
 def _unfolded(tape: Tape, conv: Convolution, read: Sequence[Tensor], shape: tuple[int, int]) -> Tensor:

@@ -46,6 +46,7 @@ from .networks.persistent_rnn import persistent_rnn
 from .networks.pytorch import Kernels
 from .networks.recurrent.deepbench import deepbench
 from .networks.recurrent.named import SEQUENCES
+from .networks.recurrent.variants import rnn_net
 from .networks.rnn import gru, lstm, vanilla
 from .networks.transformer import transformer as make_transformer
 from .networks.vision.named import VISION
@@ -223,6 +224,7 @@ WORKLOADS: dict[str, Factory] = {
     "rigid": rigid,
     "network": network,
     "deepbench": deepbench,
+    "rnn-net": rnn_net,
     **ZOO,
 }
 

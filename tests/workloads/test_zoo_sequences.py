@@ -207,3 +207,15 @@ def test_an_all_reduce_takes_as_long_as_measured():
 def test_deepbench_refuses(text, message):
     with pytest.raises(WorkloadError, match=message):
         make(f"deepbench:{text}")
+
+
+def test_a_stack_has_each_way_of_launching_its_steps():
+    base = "rnn-net:hidden=256,batch=16,steps=4,layers=2"
+    one, stepwise = make(base), make(f"{base},persistent=0")
+    assert counted(one.kernels)["persistent_lstm"] == 2
+    assert counted(stepwise.kernels)["lstm_cell"] == 2 * 4
+    both = make(f"{base},both=1,persistent=0,pass=training")
+    assert counted(both.kernels)["lstm_cell_back"] == 2 * 2 * 4
+    assert {kernel.stream for kernel in both.kernels} == {0, 1}
+    assert both.totals.flops == 3 * 2 * one.totals.flops
+    assert one.totals == stepwise.totals

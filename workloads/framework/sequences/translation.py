@@ -31,7 +31,7 @@ LEAST_LAYERS = 2  # of either side: one of both directions, one over both
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """``layers`` of each side with ``hidden`` units; ``batch`` sentences of ``source`` and ``target`` tokens."""
+    """``layers`` of each side with ``hidden`` units; ``batch`` sentences of so many tokens on either side."""
 
     hidden: int
     layers: int

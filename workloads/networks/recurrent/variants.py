@@ -1,0 +1,66 @@
+"""Ways to launch stacked recurrent layers as one workload: what cuDNN and frameworks do with the same network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pysim.errors import WorkloadError
+from pysim.program.job import Job, Memory
+from pysim.program.memory_budget import claim_launches
+from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.sequences.layer import Layer, recurrent
+from pysim.workloads.framework.tape import Tape, Value
+from pysim.workloads.library.arguments import check_sizes
+from pysim.workloads.library.recurrences.recurrent import ITEM
+from pysim.workloads.networks.passes import check_pass, device_of, job_of
+
+if TYPE_CHECKING:
+    from pysim.workloads.kernels.machine_hints import MachineHints
+
+Cell = Literal["lstm", "gru", "vanilla"]
+MOST = 1 << 12
+LAUNCHES, PATTERNS = 8, 32  # of a step of a layer there and back, to claim memory by
+
+
+def rnn_net(
+    cell: Cell = "lstm",
+    hidden: int = 512,
+    batch: int = 64,
+    steps: int = 25,
+    layers: int = 1,
+    pass_: str = "forward",
+    dtype: str = "fp16",
+    both: bool = False,
+    streams: int = 2,
+    persistent: bool = True,
+    hints: MachineHints | None = None,
+) -> Job:
+    """Make stacked recurrent layers as PyTorch calls cuDNN for them: one GEMM of all inputs, fused cells.
+
+    ``both``: of both directions, whose outputs are added, in ``streams`` (1 or 2). ``persistent``: one kernel
+    for all steps where cuDNN has it (Hopper; LSTMs in fp16, at most 1,024 units and 64 sequences); 0: a GEMM
+    and a cell a step. ``pass``: forward, or training with all gradients. Workloads ``gru``, ``lstm`` and
+    ``vanilla`` have inputs that are skipped or multiplied step by step, ``persistent_rnn`` weights that stay
+    in registers.
+    """
+    check_pass("rnn-net", pass_, ("forward", "training"))
+    sizes = {"hidden": hidden, "batch": batch, "steps": steps, "layers": layers}
+    check_sizes("rnn-net", most=MOST, **sizes)
+    if dtype not in ITEM:
+        raise WorkloadError(f"rnn-net: dtype = {dtype}: must be {', '.join(ITEM)}")
+    claim_launches(
+        LAUNCHES * steps * layers, f"rnn-net: {layers:,} layers of {steps:,} steps", PATTERNS * layers
+    )
+    tape = Tape(Memory(), training=pass_ == "training", device=device_of(hints, "rnn-net"))
+    layer = Layer(cell, hidden, batch, steps, dtype, both, streams, stepwise=not persistent)
+    x: Value = tape.value("x", batch * steps, hidden, ITEM[dtype], wanted=False)
+    try:
+        for _ in range(layers):
+            made = recurrent(tape, x, layer)
+            x = op.add(tape, *made) if both else made[0]
+    except WorkloadError as error:
+        raise WorkloadError(f"rnn-net: {error}") from error
+    if tape.training:
+        tape.backward(x, tape.memory.tensor("gradient", x.tensor.rows, x.tensor.cols, x.tensor.item))
+    name = f"rnn-net:cell={cell},hidden={hidden},batch={batch}"
+    return job_of(name, tape, steps)

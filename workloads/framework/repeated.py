@@ -10,8 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pysim.program.job import Kernel, Memory, Tensor
-
-from .caching import moved
+from pysim.workloads.library.moved import moved
 
 Made = tuple[Sequence[Kernel], tuple[Tensor, ...]]
 

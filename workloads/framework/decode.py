@@ -20,8 +20,8 @@ from pysim.workloads.library.attentions.attention import attention
 from pysim.workloads.library.attentions.attention_problem import ITEM, Attention
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
+from pysim.workloads.library.moved import moved
 
-from .caching import moved
 from .operations import mm
 from .repeated import Made, Relocated
 from .tape import Tape

@@ -271,7 +271,7 @@ class Translation:
 TRANSLATION = {
     "gnmt": Translation(
         1024, 4, 32320, 160.671297,
-        "GNMT v2 of MLPerf (mlcommons/training, rnn_translator) and of NVIDIA's DeepLearningExamples; shapes of"
-        " all 160,671,297 parameters: tests of distributed optimisers of NVIDIA's apex",
+        "GNMT v2 of MLPerf (mlcommons/training, rnn_translator) and of NVIDIA's DeepLearningExamples; shapes"
+        " of all 160,671,297 parameters: tests of distributed optimisers of NVIDIA's apex",
     ),
 }  # fmt: skip

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
-from pysim.workloads.framework.caching import moved
 from pysim.workloads.imported.graph import Argument, Node, Ref
+from pysim.workloads.library.moved import moved
 
 SCRATCH = 1 << 52  # from here on templates make tensors of their own, which then get a place
 # name addresses in their programs, or draw what they read: made anew each time

@@ -45,9 +45,9 @@ def deepbench(
     dtype: Dtype = "fp32",
     hints: MachineHints | None = None,
 ) -> Job:
-    """Make a row of DeepBench's training lists: ``kind`` is gemm (160 rows), conv (94), rnn (53) or allreduce (21).
+    """Make a row of DeepBench's training lists.
 
-    ``row``: from 1 on. ``pass``: forward, or training of a convolution, with both gradients. A GEMM before
+    ``kind``: gemm (160 rows), conv (94), rnn (53) or allreduce (21); ``row``: from 1 on. ``pass``: forward, or training of a convolution, with both gradients. A GEMM before
     Hopper adds to C, as DeepBench has it. A recurrent layer has no input GEMM, as its rows ask cuDNN for. An
     all-reduce is a delay as measured on P100s.
     """
@@ -61,9 +61,9 @@ def deepbench(
     device = device_of(hints, "deepbench")
     hints = hints or (None if device in HOPPER else hints_of(device))
     if kind == "rnn":
-        cell, sizes = words[0], [int(word) for word in words[1:]]
-        made = rnn(cell, *sizes, 1, "skip", dtype, hints=hints)
-        gates, (hidden, batch, steps) = CELLS[cell][0], sizes
+        cell, gates = words[0], CELLS[words[0]][0]
+        hidden, batch, steps = (int(word) for word in words[1:])
+        made = rnn(cell, hidden, batch, steps, 1, "skip", dtype, hints=hints)
         weights = gates * hidden * hidden
         return Job(name, made.kernels, steps=steps, totals=Totals(weights, 2 * weights * batch * steps))
     if kind == "gemm":

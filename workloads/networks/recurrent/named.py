@@ -52,8 +52,8 @@ def _speech(name: str) -> Callable[..., Job]:
 
     made.__doc__ = f"""Make a pass of DeepSpeech2: {shape.layers} {shape.cell} layers of {shape.hidden} units.
 
-    ``steps``: time steps of the recurrent layers, of two spectrogram frames (20 ms) each. ``pass``: forward to
-    the labels' scores, or a training step with CTC and SGD. Both directions run in ``streams`` (1 or 2).
+    ``steps``: time steps of the recurrent layers, of two spectrogram frames (20 ms) each. ``pass``: forward
+    to the labels' scores, or a training step with CTC and SGD. Both directions run in ``streams`` (1 or 2).
     """
     return made
 
@@ -87,10 +87,10 @@ def _translation(name: str) -> Callable[..., Job]:
         except WorkloadError as error:
             raise WorkloadError(f"{name}: {error}") from error
 
-    made.__doc__ = f"""Make a pass of GNMT v2: {shape.layers} LSTM layers of {shape.hidden} units on either side.
+    made.__doc__ = f"""Make a pass of GNMT v2: {shape.layers} LSTM layers of {shape.hidden} units a side.
 
-    ``source`` and ``target``: tokens of each sentence; ``layers``: of each side, at least 2. ``pass``: forward
-    to the words' scores with known targets, or a training step with Adam (AdamW's kernels).
+    ``source`` and ``target``: tokens of each sentence; ``layers``: of each side, at least 2. ``pass``:
+    forward to the words' scores with known targets, or a training step with Adam (AdamW's kernels).
     """
     return made
 

@@ -1,4 +1,4 @@
-"""Ways to launch stacked recurrent layers as one workload: what cuDNN and frameworks do with the same network."""
+"""Ways to launch stacked recurrent layers: what cuDNN and frameworks do with the same network."""
 
 from __future__ import annotations
 

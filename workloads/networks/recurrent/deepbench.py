@@ -47,9 +47,10 @@ def deepbench(
 ) -> Job:
     """Make a row of DeepBench's training lists.
 
-    ``kind``: gemm (160 rows), conv (94), rnn (53) or allreduce (21); ``row``: from 1 on. ``pass``: forward, or training of a convolution, with both gradients. A GEMM before
-    Hopper adds to C, as DeepBench has it. A recurrent layer has no input GEMM, as its rows ask cuDNN for. An
-    all-reduce is a delay as measured on P100s.
+    ``kind``: gemm (160 rows), conv (94), rnn (53) or allreduce (21); ``row``: from 1 on. ``pass``: forward,
+    or training of a convolution, with both gradients. A GEMM before Hopper adds to C, as DeepBench has it. A
+    recurrent layer has no input GEMM, as its rows ask cuDNN for. An all-reduce is a delay as measured on
+    P100s.
     """
     if kind not in LISTS:
         raise WorkloadError(f"deepbench: kind = {kind}: must be {', '.join(LISTS)}")

@@ -47,6 +47,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "region_kernel": region_kernel,
     "copy": copies.copy,
     "fill": copies.fill,
+    "copy_rows": copies.copy_rows,
     "empty": micro.empty,
     "ffma": micro.ffma,
     "tensor": micro.tensor,

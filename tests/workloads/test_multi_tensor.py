@@ -62,8 +62,8 @@ def test_an_adamw_step_is_bound_by_memory():
 
 def test_optimizers_refuse_what_they_do_not_know():
     memory = Memory()
-    with pytest.raises(WorkloadError, match="optimizer: name = 'sgd': must be adamw, lamb, none"):
-        optimizer("sgd", _weights(memory, [64]), memory)
+    with pytest.raises(WorkloadError, match="optimizer: name = 'adam': must be adamw, lamb, sgd, none"):
+        optimizer("adam", _weights(memory, [64]), memory)
     with pytest.raises(WorkloadError, match="optimizer adamw: no parameter has a gradient"):
         optimizer("adamw", [Value(memory.tensor("w", 1, 64, 2))], memory)
     lists = [[memory.tensor("a", 1, size, 2)] for size in (64, 32)]
@@ -96,4 +96,6 @@ def test_passes_over_rows_touch_what_they_declare(cols, item):
         row_passes.log_softmax_backward_rows(z, y, x),
     ]
     check_patterns(Job("loss", kernels), every=True)
-    assert all(kernel.library.startswith("stands in") for kernel in kernels)
+    # rows of a warp have a softmax that was measured
+    shown = kernels[1:3] if 32 <= cols <= 1024 else kernels
+    assert all(kernel.library.startswith("stands in") for kernel in shown)

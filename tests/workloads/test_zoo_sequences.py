@@ -149,7 +149,7 @@ def test_steps_of_a_pass_are_found_to_repeat(direction):
     job = rnn(Recurrent("gru", 256, 16, 40, "fp16", direction))
     made = contract(job, dependences(job), 8, 1)
     assert made is not None
-    assert made.left_out > len(job.kernels) // 4
+    assert made.left_out >= len(job.kernels) // 4
     assert len({run.first for run in made.runs}) == (1 if direction == "forward_training" else 2)
 
 

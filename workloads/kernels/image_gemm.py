@@ -25,6 +25,7 @@ from pysim.program.job import Access, Kernel, Mode, Tensor
 from pysim.program.warp_program import Code, Program
 
 from . import volta_gemm
+from .gemm_case import Place
 from .gemm_choice import candidates, choose_tiling
 from .split_k_serial import LAST_X, LAST_Y
 from .tiles import Tile, emit_loads, tile_ops, vector_width
@@ -137,9 +138,11 @@ class _Plan:
     def case(self) -> volta_gemm.Case:
         """The GEMM of an image, for the epilogue."""
         taps, deep = self.taps
+        m, n, k = self.f.made, self.f.pixels[1], taps * deep
+        a = Place(m, down=k) if self.f.data else Place(k, down=m)
         return volta_gemm.Case(
-            self.t, self.f.made, self.f.pixels[1], taps * deep, self.item, self.item, self.f.data, False,
-            False, batch=max(2, self.f.images),
+            self.t, m, n, k, self.item, self.item, self.f.data, False, False, self.f.images,
+            (a, Place(n, down=k), Place(n, down=m)),
         )  # fmt: skip
 
     @property

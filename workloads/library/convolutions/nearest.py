@@ -14,7 +14,6 @@ from pysim.errors import WorkloadError
 from pysim.program.pattern_check import check_kernel_patterns
 
 from .chooser import choose_convolution, of_family
-from .convolution import convolution
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory
@@ -37,6 +36,8 @@ def nearest_convolution(conv: Convolution, memory: Memory) -> list[Kernel]:
     The main kernel's name in the library is its ``Kernel.library``. Raises WorkloadError for a type and
     layout that were not measured, and where nothing can stand in.
     """
+    from .convolution import convolution  # with all templates: names of networks are known without them
+
     try:
         told, others = choose_convolution(conv)
         return _named(_sound(convolution(told, others, conv, memory), conv), told.name)

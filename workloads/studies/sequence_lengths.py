@@ -42,7 +42,9 @@ class Lengths:
         """Return the set without sequences longer than ``longest`` steps."""
         kept = {length: count for length, count in self.counts.items() if length <= longest}
         if not kept:
-            raise WorkloadError(f"no sequence has at most {longest} steps: the shortest has {min(self.counts)}")
+            raise WorkloadError(
+                f"no sequence has at most {longest} steps: the shortest has {min(self.counts)}"
+            )
         return Lengths(kept, f"{self.about}; longer than {longest} left out")
 
 

@@ -1,0 +1,195 @@
+"""Which few iterations stand for an epoch of training, and do their projections hold on other machines?
+
+examples:
+  # three lengths of a small GNMT under two schemes, and a changed machine
+  python configs/seqpoint.py gnmt:layers=2,hidden=512,batch=8,vocabulary=512 --longest 5 --lengths 2 --schemes stream,graph --changes clock
+  # whole epochs: hours; what has finished is kept, so call it again after Ctrl-C
+  python configs/seqpoint.py gnmt deepspeech2 --lengths 24
+"""
+
+from pysim.cli.entry import run_script
+
+SCHEMES = ("stream", "graph", "pool", "tb_static")
+
+
+def options_of():
+    """Read the command line."""
+    from pathlib import Path
+
+    from pysim.cli.checks import choice
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of, natural_int, positive_int
+    from pysim.cli.script import Script
+    from pysim.workloads.studies.epochs import CHANGES, NETWORKS
+    from pysim.workloads.studies.seqpoint import TOLERANCE
+    from pysim.workloads.studies.sequence_lengths import POLICIES
+
+    parser = make_parser(
+        __doc__,
+        {"gpu": "titan_v", "schemes": SCHEMES},
+        (*SINGLE_RUN, "replay", "hypothetical"),
+        "the script simulates many iterations",
+        "the folder of the sweep keeps what has finished: call it again",
+    )
+    text = f"networks that are trained, name:key=value,... (default: {' '.join(NETWORKS)})"
+    parser.add_argument("workload", metavar="WORKLOAD", nargs="*", default=[*NETWORKS], help=text)
+    text = (
+        "simulate N lengths spread over the range, and pad iterations to the next (default: 0, all lengths)"
+    )
+    parser.add_argument("--lengths", type=natural_int, default=0, metavar="N", help=text)
+    text = "leave sequences of more than N steps out (default: as the network's framework does)"
+    parser.add_argument("--longest", type=natural_int, default=0, metavar="N", help=text)
+    text = "lengths of the sequences, columns length,count (default: IWSLT'15, LibriSpeech)"
+    parser.add_argument("--histogram", default="", metavar="FILE.csv", help=text)
+    text = f"how sequences become batches: {', '.join(POLICIES)} (default: as the network's framework does)"
+    parser.add_argument("--batching", type=choice(*POLICIES), default=None, metavar="NAME", help=text)
+    parser.add_argument(
+        "--changes", type=names_of("change", (*CHANGES, "none")), default=tuple(CHANGES), metavar="LIST",
+        help=f"changes of the hardware, under the first scheme: none, or {', '.join(CHANGES)} (default: all)",
+    )  # fmt: skip
+    text = f"largest error of the projected log, in percent (default: {100 * TOLERANCE:g})"
+    parser.add_argument("--tolerance", type=float, default=100 * TOLERANCE, metavar="PERCENT", help=text)
+    text = "bins that the search begins with (default: 5)"
+    parser.add_argument("--bins", type=positive_int, default=5, metavar="K", help=text)
+    text = "so many lengths are all taken (default: 10)"
+    parser.add_argument("--few", type=natural_int, default=10, metavar="N", help=text)
+    text = "folder of the sweeps (default: results/seqpoint)"
+    parser.add_argument("--folder", type=Path, default=Path("results/seqpoint"), metavar="FOLDER", help=text)
+    args = parser.parse_args()
+    keys = ("workload", "histogram", "lengths", "longest", "batching", "changes", "tolerance", "bins", "few")
+    script = Script.start("seqpoint", parser, args, keys)
+    return script, args
+
+
+def simulated(script, args, epoch, machines, schemes, what):
+    """Return times in us by machine and scheme, then by length; and why points failed, by machine."""
+    from pysim import stats
+    from pysim.sweep.engines.local import Local
+    from pysim.sweep.folder import SweepFolder
+    from pysim.sweep.point import digest
+
+    folder = SweepFolder(args.folder / f"{epoch.network}-{digest(epoch.text)[:8]}-{what}")
+    options = script.options
+    points = epoch.points(machines, options.gpu, options.overrides(), schemes)
+    plan = folder.prepare(epoch.text, ("machine", "length"), points)
+    Local(options.threads, 1 if options.threads else None, options.max_memory, options.quiet).launch(folder)
+    times, failed = {}, {}
+    for place in plan.places:
+        machine, length = place.values
+        for key in place.files:
+            if not folder.is_done(key):
+                failed.setdefault(machine, f"{epoch.workload(length)}: {folder.failure(key)}")
+                continue
+            for row in stats.load(folder.result(key)).array("runs"):
+                scheme = row["scheme"].decode()
+                if row["status"] == b"ok":
+                    times.setdefault((machine, scheme), {})[length] = float(row["time_us"])
+                else:
+                    failed.setdefault(machine, f"{scheme}: {row['reason'].decode()}")
+    return times, failed
+
+
+def rows_of(epoch, times, chosen, made):
+    """Return the rows of the three tables of an epoch."""
+    name = epoch.network
+    projections = [
+        (name, p.machine, p.scheme, p.actual_us, p.projected_us, p.error, p.speedup, p.projected_speedup,
+         p.speedup_error)
+        for p in made
+    ]  # fmt: skip
+    points = [(name, p.length, p.weight, p.first, p.last) for p in chosen.points]
+    each = [
+        (name, machine, scheme, length, epoch.counts[length], time)
+        for (machine, scheme), by_length in times.items()
+        for length, time in sorted(by_length.items())
+    ]
+    return {"projections": projections, "seqpoints": points, "iterations": each}
+
+
+def study(script, args, epoch, show):
+    """Simulate an epoch, choose its SeqPoints and report; return rows of its tables."""
+    from pysim.errors import WorkloadError
+    from pysim.stats.studies import epochs as text
+    from pysim.workloads.studies.epochs import BASE, CHANGES, NETWORKS, changed, projections
+    from pysim.workloads.studies.seqpoint import select
+
+    number = sum(epoch.counts.values())
+    show(f"epoch     {epoch.text}: {number:,} iterations of {epoch.distinct:,} lengths")
+    show(f"lengths   {epoch.about}")
+    if len(epoch.counts) < epoch.distinct:
+        show(f"simulated {len(epoch.counts)} lengths, to the next of which iterations are padded (--lengths)")
+    schemes = script.options.schemes
+    times, failed = simulated(script, args, epoch, {BASE: {}}, schemes, "schemes")
+    if failed:
+        raise WorkloadError(failed[BASE])
+    log = next(iter(times))
+    wanted = [name for name in args.changes if name != "none"]
+    machines, refused = changed(wanted, script.config)
+    if machines:
+        more, failed = simulated(script, args, epoch, machines, schemes[:1], "changes")
+        refused |= failed
+        # a first scheme that is not stream brings stream with it
+        times |= {key: each for key, each in more.items() if key[0] not in failed and key[1] == log[1]}
+    chosen = select(epoch.counts, times[log], tolerance=args.tolerance / 100, few=args.few, bins=args.bins)
+    made = projections(epoch.counts, times, chosen, log)
+    rows = rows_of(epoch, times, chosen, made)
+    tables = tables_of({name: [(0, *row) for row in each] for name, each in rows.items()})
+    bins = f"{chosen.bins} bins" if chosen.bins else "every length"
+    show(f"seqpoints {len(chosen.points)} of {bins}; error of the log {100 * chosen.error:+.3f} %\n")
+    show(text.format_seqpoints(tables["seqpoints"]) + "\n")
+    names = {name: row.doc for name, row in CHANGES.items()}
+    show(text.format_projections(tables["projections"], names) + "\n")
+    published = NETWORKS[epoch.network].published
+    show(text.format_errors(tables["projections"], published, chosen.reduction))
+    for name, reason in refused.items():
+        show(f"left out  {CHANGES[name].doc}: {reason}")
+    show("")
+    return rows
+
+
+def tables_of(rows):
+    """Return result tables from lists of rows."""
+    import numpy as np
+
+    from pysim.stats import schema
+
+    # texts are encoded where the array is made
+    return {
+        name: np.array(
+            [tuple(cell.encode() if isinstance(cell, str) else cell for cell in row) for row in each],
+            schema.dtype(name),
+        )
+        for name, each in rows.items()
+    }
+
+
+def main():
+    # imported inside main, so that Ctrl-C during an import also ends in one line
+    from functools import partial
+    from pathlib import Path
+
+    script, args = options_of()
+
+    from pysim import stats
+    from pysim.workloads.studies.epochs import epoch
+
+    options = script.options
+    stats.check_writable(script.path, options.force, script.configuration)
+    log = stats.Log(options.quiet)
+    show = log.say if options.json else partial(print, flush=True)
+    epochs = [
+        epoch(
+            text, histogram=Path(args.histogram) if args.histogram else None, policy=args.batching or "", longest=args.longest, lengths=args.lengths,
+            seed=options.seed or 0,
+        )
+        for text in args.workload
+    ]  # fmt: skip
+    show(script.machine_lines()[0])
+    rows = {}
+    for run, each in enumerate(epochs):
+        for name, found in study(script, args, each, show).items():
+            rows.setdefault(name, []).extend((run, *row) for row in found)
+    script.save(stats, tables_of(rows), show)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,10 +1,10 @@
 """Which few iterations stand for an epoch of training, and do their projections hold on other machines?
 
 examples:
-  # three lengths of a small GNMT under two schemes, and a changed machine
-  python configs/seqpoint.py gnmt:layers=2,hidden=512,batch=8,vocabulary=512 --longest 5 --lengths 2 --schemes stream,graph --changes clock
-  # whole epochs: hours; what has finished is kept, so call it again after Ctrl-C
-  python configs/seqpoint.py gnmt deepspeech2 --lengths 24
+  # the shortest sentences on a small GNMT, on one machine
+  python configs/seqpoint.py gnmt:layers=2,hidden=512,batch=8 --longest 4 --schemes stream --changes none
+  # one length in place of all of them, and a faster clock
+  python configs/seqpoint.py gnmt:layers=2,hidden=512,batch=8 --longest 5 --lengths 1 --changes clock
 """
 
 from pysim.cli.entry import run_script
@@ -55,14 +55,17 @@ def options_of():
     text = "folder of the sweeps (default: results/seqpoint)"
     parser.add_argument("--folder", type=Path, default=Path("results/seqpoint"), metavar="FOLDER", help=text)
     args = parser.parse_args()
+    if not 0 <= args.tolerance < 100:
+        parser.error(f"--tolerance: {args.tolerance:g}: must be from 0 to less than 100")
     keys = ("workload", "histogram", "lengths", "longest", "batching", "changes", "tolerance", "bins", "few")
     script = Script.start("seqpoint", parser, args, keys)
     return script, args
 
 
 def simulated(script, args, epoch, machines, schemes, what):
-    """Return times in us by machine and scheme, then by length; and why points failed, by machine."""
+    """Return times in us, and why there are none, by machine and scheme; times then by length."""
     from pysim import stats
+    from pysim.schemes.registry import parse_schemes
     from pysim.sweep.engines.local import Local
     from pysim.sweep.folder import SweepFolder
     from pysim.sweep.point import digest
@@ -72,20 +75,23 @@ def simulated(script, args, epoch, machines, schemes, what):
     points = epoch.points(machines, options.gpu, options.overrides(), schemes)
     plan = folder.prepare(epoch.text, ("machine", "length"), points)
     Local(options.threads, 1 if options.threads else None, options.max_memory, options.quiet).launch(folder)
-    times, failed = {}, {}
+    times = {(machine, scheme): {} for machine in machines for scheme in plan.schemes}
+    failed = {}
     for place in plan.places:
         machine, length = place.values
         for key in place.files:
             if not folder.is_done(key):
-                failed.setdefault(machine, f"{epoch.workload(length)}: {folder.failure(key)}")
+                reason = f"{epoch.workload(length)}: {folder.failure(key)}"
+                for choice in parse_schemes(plan.points[key].schemes):
+                    failed.setdefault((machine, choice.name), reason)
                 continue
             for row in stats.load(folder.result(key)).array("runs"):
-                scheme = row["scheme"].decode()
-                if row["status"] == b"ok":
-                    times.setdefault((machine, scheme), {})[length] = float(row["time_us"])
-                else:
-                    failed.setdefault(machine, f"{scheme}: {row['reason'].decode()}")
-    return times, failed
+                which = machine, row["scheme"].decode()
+                if row["status"] != b"ok":
+                    failed.setdefault(which, f"{epoch.workload(length)}: {row['reason'].decode()}")
+                elif which in times:  # stream is run where it is not asked for, too
+                    times[which][length] = float(row["time_us"])
+    return {which: each for which, each in times.items() if which not in failed}, failed
 
 
 def rows_of(epoch, times, chosen, made):
@@ -108,6 +114,7 @@ def rows_of(epoch, times, chosen, made):
 def study(script, args, epoch, show):
     """Simulate an epoch, choose its SeqPoints and report; return rows of its tables."""
     from pysim.errors import WorkloadError
+    from pysim.schemes.registry import parse_schemes
     from pysim.stats.studies import epochs as text
     from pysim.workloads.studies.epochs import BASE, CHANGES, NETWORKS, changed, projections
     from pysim.workloads.studies.seqpoint import select
@@ -119,16 +126,15 @@ def study(script, args, epoch, show):
         show(f"simulated {len(epoch.counts)} lengths, to the next of which iterations are padded (--lengths)")
     schemes = script.options.schemes
     times, failed = simulated(script, args, epoch, {BASE: {}}, schemes, "schemes")
-    if failed:
-        raise WorkloadError(failed[BASE])
-    log = next(iter(times))
-    wanted = [name for name in args.changes if name != "none"]
-    machines, refused = changed(wanted, script.config)
+    log = BASE, parse_schemes(schemes)[0].name
+    if log in failed:
+        raise WorkloadError(failed[log])
+    machines, reasons = changed([name for name in args.changes if name != "none"], script.config)
+    refused = {(name, log[1]): reason for name, reason in reasons.items()} | failed
     if machines:
         more, failed = simulated(script, args, epoch, machines, schemes[:1], "changes")
+        times |= more
         refused |= failed
-        # a first scheme that is not stream brings stream with it
-        times |= {key: each for key, each in more.items() if key[0] not in failed and key[1] == log[1]}
     chosen = select(epoch.counts, times[log], tolerance=args.tolerance / 100, few=args.few, bins=args.bins)
     made = projections(epoch.counts, times, chosen, log)
     rows = rows_of(epoch, times, chosen, made)
@@ -140,8 +146,8 @@ def study(script, args, epoch, show):
     show(text.format_projections(tables["projections"], names) + "\n")
     published = NETWORKS[epoch.network].published
     show(text.format_errors(tables["projections"], published, chosen.reduction))
-    for name, reason in refused.items():
-        show(f"left out  {CHANGES[name].doc}: {reason}")
+    for (machine, scheme), reason in refused.items():
+        show(f"left out  {names.get(machine, machine)}, {scheme}: {reason}")
     show("")
     return rows
 
@@ -176,13 +182,14 @@ def main():
     stats.check_writable(script.path, options.force, script.configuration)
     log = stats.Log(options.quiet)
     show = log.say if options.json else partial(print, flush=True)
-    epochs = [
-        epoch(
-            text, histogram=Path(args.histogram) if args.histogram else None, policy=args.batching or "", longest=args.longest, lengths=args.lengths,
-            seed=options.seed or 0,
-        )
-        for text in args.workload
-    ]  # fmt: skip
+    given = {
+        "histogram": Path(args.histogram) if args.histogram else None,
+        "policy": args.batching or "",
+        "longest": args.longest,
+        "lengths": args.lengths,
+        "seed": options.seed or 0,
+    }
+    epochs = [epoch(text, **given) for text in args.workload]
     show(script.machine_lines()[0])
     rows = {}
     for run, each in enumerate(epochs):

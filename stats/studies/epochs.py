@@ -61,7 +61,7 @@ def format_errors(rows: Table, published: tuple[float, float, float], reduction:
     The time is the mean over all rows; the log's own speedup, of 1, is no projection and is left out.
     """
     time, most = mean_error(rows["error"])
-    lines = [["mean error", "pysim", "most", "published"]]
+    lines = [["mean absolute error", "pysim", "most", "published (geometric mean)"]]
     lines.append(["time", _share(time), _share(most), _share(published[0])])
     if len(rows) > 1:
         speedup, most = mean_error(rows["speedup_error"][1:])

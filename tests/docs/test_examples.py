@@ -28,6 +28,7 @@ SLOW = (
     "configs/gap_table.py",
     "configs/gru_sizes.py",
     "configs/microbench.py",
+    "configs/seqpoint.py",
     "configs/stream_k.py",
     "configs/table_size.py",
     "configs/validate.py",

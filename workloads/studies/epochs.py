@@ -1,4 +1,4 @@
-"""Epochs of networks that are trained on sequences: iterations by length, machines that differ, projections."""
+"""Epochs of networks that are trained on sequences: iterations by length, changed machines, projections."""
 
 from __future__ import annotations
 
@@ -151,10 +151,10 @@ def epoch(
 ) -> Epoch:
     """Return an epoch of a workload, name:key=value,... without the keys of its length.
 
-    ``histogram``: CSV file of lengths in place of the network's own; ``policy``: how sequences are batched,
-    ``longest``: the longest sequence in steps; '' and 0: as the network's framework does. ``lengths``: so many
-    lengths at most, spread over the range, to the next of which iterations are padded; 0: all. Training and
-    batches of 64 unless the text says otherwise. Raises WorkloadError.
+    ``histogram``: CSV file of lengths in place of the network's own; ``policy``: how sequences are batched;
+    ``longest``: the longest sequence in steps; '' and 0: as the network's framework does. ``lengths``: so
+    many lengths at most, spread over the range, to the next of which iterations are padded; 0: all. Training
+    and batches of 64 unless the text says otherwise. Raises WorkloadError.
     """
     name, given = parse(text)
     if name not in NETWORKS:
@@ -228,8 +228,8 @@ def projections(
 ) -> list[Projection]:
     """Project the epoch on every machine and scheme from the SeqPoints that its log gave.
 
-    ``times``: run time in us of an iteration by length, by machine and scheme; ``log``: the machine and scheme
-    that SeqPoints were chosen on.
+    ``times``: run time in us of an iteration by length, by machine and scheme; ``log``: the machine and
+    scheme that SeqPoints were chosen on.
     """
     base, base_projected = total(counts, times[log]), chosen.projected(times[log])
     made = []

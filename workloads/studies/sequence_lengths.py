@@ -33,7 +33,7 @@ POLICIES = {
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Sequences of a training set by length in time steps. ``about``: where they are from, what is assumed."""
+    """Sequences of a training set by length in time steps. ``about``: their source, and what is assumed."""
 
     counts: Mapping[int, int]
     about: str

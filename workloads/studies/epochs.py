@@ -168,7 +168,7 @@ def epoch(
     more = [] if "pass" in given or "pass_" in given else ["pass=training"]
     more += [] if "batch" in given else [f"batch={BATCH}"]
     whole = text + (("," if ":" in text else ":") + ",".join(more) if more else "")
-    batch = int(given.get("batch", BATCH))
+    batch = int(str(given.get("batch", BATCH)))
     found = from_file(histogram) if histogram else row.lengths()
     # a file is taken whole
     limit = longest or (0 if histogram else row.longest)

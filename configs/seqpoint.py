@@ -26,7 +26,7 @@ def options_of():
     parser = make_parser(
         __doc__,
         {"gpu": "titan_v", "schemes": SCHEMES},
-        (*SINGLE_RUN, "replay", "hypothetical"),
+        SINGLE_RUN,
         "the script simulates many iterations",
         "the folder of the sweep keeps what has finished: call it again",
     )
@@ -139,8 +139,9 @@ def study(script, args, epoch, show):
     made = projections(epoch.counts, times, chosen, log)
     rows = rows_of(epoch, times, chosen, made)
     tables = tables_of({name: [(0, *row) for row in each] for name, each in rows.items()})
-    bins = f"{chosen.bins} bins" if chosen.bins else "every length"
-    show(f"seqpoints {len(chosen.points)} of {bins}; error of the log {100 * chosen.error:+.3f} %\n")
+    bins = f"{chosen.bins} bins" if chosen.bins else "all of them"
+    found = f"{len(chosen.points)} of {chosen.lengths} lengths, {bins}"
+    show(f"seqpoints {found}; error of the log {100 * chosen.error:+.3f} %\n")
     show(text.format_seqpoints(tables["seqpoints"]) + "\n")
     names = {name: row.doc for name, row in CHANGES.items()}
     show(text.format_projections(tables["projections"], names) + "\n")

@@ -69,12 +69,37 @@ UTILIZATION = (
     Column("level", "<i4", "tenths", "1 to 10: tenths of `alu`, rounded up."),
 )
 
+NETWORKS = (
+    RUN,
+    Column("gpu", "S32", "text", "Name of the GPU."),
+    Column("network", "S32", "text", "Name of the network."),
+    Column("pass", "S16", "text", "forward, training or decode."),
+    Column("workload", "S160", "text", "The network with its keys."),
+    Column("scheme", "S64", "text", "Scheme with its options; empty without a result, and `run` is -1."),
+    Column("finer", "|u1", "flag", "1: TBs wait for TBs; 0: kernels wait, or (`tb_ideal`) nothing costs."),
+    Column("status", "S16", "text", "As in `runs`; missing: not simulated yet."),
+    Column("reason", "S160", "text", "Why the status is not ok."),
+    Column("kernels", "<i8", "count", "Launches."),
+    Column("tbs", "<i8", "count", "Thread blocks."),
+    Column("time_us", "<f8", "us", "Simulated time; NaN: there is none."),
+    Column("speedup", "<f8", "ratio", "Time of `stream` over this time."),
+    Column("estimate_us", "<f8", "us", "As in `runs`."),
+    Column("bound_us", "<f8", "us", "As in `runs`."),
+    Column("gap_won", "<f8", "share", "Saved share of the time from `stream` to the estimate; NaN: no gap."),
+    Column("bound_won", "<f8", "share", "Saved share of the time from `stream` to the bound; NaN: no gap."),
+    Column("sm_idle", "<f8", "share", "SM time without a TB, as a share."),
+    Column("energy_j", "<f8", "J", "Energy; NaN if nobody measured what events take."),
+    Column("energy_saved", "<f8", "share", "Saved share of the energy of `stream`; NaN without energies."),
+    Column("stands_in", "<f8", "share", "Time of kernels that stand in for a library's, of all in `stream`."),
+)
+
 TABLES: dict[str, tuple[Column, ...]] = {
     **hardware_schema.TABLES,
     **epoch_schema.TABLES,
     "validation": VALIDATION,
     "budget": BUDGET,
     "utilization": UTILIZATION,
+    "networks": NETWORKS,
 }
 
 

@@ -57,7 +57,7 @@ help:
 	@echo "make suites    docs/acs.md and docs/cusync.md: their tables and pictures, anew (ten minutes)"
 	@echo "make validation  docs/validation.md and docs/validation/: measured against simulated times, anew (hours)"
 	@echo "make library   docs/validation/library.md from RESULTS, files of configs/validate.py"
-	@echo "make results   docs/results.md: networks with kernels of libraries, anew (minutes)"
+	@echo "make results   docs/results.md: networks with kernels of libraries, anew (minutes); RESULTS=FILE.h5: its study"
 	@echo "make peer      docs/peer.md: Accel-Sim, and what README.md quotes of it, anew"
 	@echo "make performance  docs/performance.md and the stored counts, anew; needs valgrind"
 	@echo "make wheel     a wheel for Linux and the sources: dist/"
@@ -214,8 +214,9 @@ validation: $(FULL)
 library: $(FULL)
 	$(PY) -m docs.builders --library $(RESULTS)
 
+# RESULTS=FILE.h5: of configs/study_networks.py, whose study is written instead
 results: $(FULL)
-	$(PY) -m docs.builders --results
+	$(PY) -m docs.builders --results $(RESULTS)
 
 peer: $(FULL)
 	$(PY) -m docs.builders --peer

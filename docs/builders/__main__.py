@@ -68,7 +68,12 @@ PAGES = (
     Page("microbench", "docs/microbench.md (a minute)", microbench.write),
     Page("peer", "docs/peer.md: Accel-Sim (three minutes)", peer.write),
     Page("performance", "docs/performance.md and stored counts (ten minutes)", performance.write, YARDSTICK),
-    Page("results", "docs/results.md: networks with kernels of libraries (a minute)", results.write),
+    Page(
+        "results",
+        "docs/results.md: networks with kernels of libraries (a minute), or its study from a saved result",
+        results.write,
+        RESULT,
+    ),
     Page(
         "suites",
         "docs/acs.md, docs/cusync.md (ten minutes), or from saved acs.txt, cusync.txt",

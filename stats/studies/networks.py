@@ -13,8 +13,6 @@ from pysim.stats.schema import Table
 from .hardware import Section, percent
 from .suite import geometric
 
-__all__ = ["NOTHING", "Case", "Section", "cases_of", "plain", "sections", "text_of"]
-
 NOTHING = 0.02  # gains below this share count as nothing
 BASE, IDEAL = "stream", "tb_ideal"
 PASSES = ("forward", "training", "decode")
@@ -143,7 +141,8 @@ def why_nothing(case: Case) -> str:
     return ""
 
 
-def _without(cases: list[Case]) -> list[Section]:
+def without(cases: list[Case]) -> list[Section]:
+    """Return where TBs that wait give nothing over stream order, or over kernels that wait, and why."""
     nowhere = [case for case in cases if not case.gain >= 1 + NOTHING]
     same = [case for case in cases if case not in nowhere and why_nothing(case)]
     made = []
@@ -158,7 +157,7 @@ def _without(cases: list[Case]) -> list[Section]:
     return made
 
 
-def _left_out(table: Table) -> list[Section]:
+def left_out(table: Table) -> list[Section]:
     """Return what did not run; what has one reason in many networks is one row."""
     names: dict[tuple[str, str, str], dict[tuple[str, str], None]] = {}
     for row in table[table["status"] != b"ok"]:
@@ -179,7 +178,7 @@ def _left(section: Section) -> set[int]:
 
 
 def plain(section: Section) -> str:
-    """Lay out a section as text."""
+    """Lay out a section as text, with its title."""
     left, rows = _left(section), [section.heads, *section.rows]
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     out = [
@@ -187,6 +186,33 @@ def plain(section: Section) -> str:
         for row in rows
     ]
     return "\n".join([section.title, "", *out])
+
+
+def summary(table: Table) -> Section:
+    """Return one table of all GPUs and passes: what kernels that wait give at best, and what TBs do."""
+    heads = ["GPU", "pass", "network", "stream, us", "kernels wait", "TBs wait", IDEAL, "TB/kernel"]
+    heads += ["of estimate", "of bound", "energy saved", "stands in"]
+    body, cases = [], cases_of(table)
+    for gpu, which in dict.fromkeys((case.gpu, case.which) for case in cases):
+        mine = [case for case in cases if (case.gpu, case.which) == (gpu, which)]
+        for case in mine:
+            cells = [gpu, which, case.network, f"{case.value(BASE, 'time_us'):,.1f}"]
+            for best in (case.coarse, case.finer):
+                known = None if best is None else (float(best["speedup"]), text_of(best["scheme"]))
+                cells.append("-" if known is None else f"{known[0]:.2f} {known[1]}")
+            cells += [_ratio(case.value(IDEAL, "speedup")), _ratio(case.over_coarse)]
+            for column in ("gap_won", "bound_won", "energy_saved"):
+                cells += _over_stream(case, column)
+            body.append([*cells, percent(float(case.rows[0]["stands_in"]))])
+        means = [
+            geometric(float("nan") if row is None else float(row["speedup"]) for row in rows)
+            for rows in ([case.coarse for case in mine], [case.finer for case in mine])
+        ]
+        means += [geometric(case.value(IDEAL, "speedup") for case in mine)]
+        means += [geometric(case.over_coarse for case in mine)]
+        if len(mine) > 1:
+            body.append([gpu, which, f"mean of {len(mine)}", "", *map(_ratio, means), "", "", "", ""])
+    return Section("summary", "speedup over stream order", heads, body)
 
 
 def sections(table: Table) -> list[Section]:
@@ -201,5 +227,5 @@ def sections(table: Table) -> list[Section]:
             if mine:
                 title = f"{gpu}, {which}: speedup over stream order, and what the fastest TB scheme gives"
                 made.append(_speedups(mine, schemes, title))
-    everything = [*made, *(_without(cases) if cases else []), *_left_out(table)]
+    everything = [*made, *(without(cases) if cases else []), *left_out(table)]
     return [section for section in everything if section.rows]

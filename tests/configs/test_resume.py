@@ -209,6 +209,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(tmp_path: Path
         ("error_budget", "results/cache keeps what has finished"),
         ("table_size", "results/cache keeps what has finished"),
         ("seqpoint", "the folder of the sweep keeps what has finished"),
+        ("study_networks", "the folder keeps what has finished"),
         ("microbench", "each microbenchmark is a run of seconds"),
         ("accelsim_rows", "each row is timed as a whole"),
     ],

@@ -134,7 +134,7 @@ def why_nothing(case: Case) -> str:
         said = f"{free}, " if free else ""
         return f"{said}{idle}, and the estimate is {100 * (case.room - 1):z.1f} % faster"
     if case.over_coarse < 1 + NOTHING and case.coarse is not None:
-        name, most = text_of(case.coarse["scheme"]), float(case.coarse["speedup"])
+        name, most = text_of(bytes(case.coarse["scheme"])), float(case.coarse["speedup"])
         return f"whole kernels that wait give as much: {name} {most:.2f}, TBs {case.gain:.2f}" + (
             f"; {free}" if free and ideal > (1 + NOTHING) * max(most, case.gain) else ""
         )
@@ -198,7 +198,7 @@ def summary(table: Table) -> Section:
         for case in mine:
             cells = [gpu, which, case.network, f"{case.value(BASE, 'time_us'):,.1f}"]
             for best in (case.coarse, case.finer):
-                known = None if best is None else (float(best["speedup"]), text_of(best["scheme"]))
+                known = None if best is None else (float(best["speedup"]), text_of(bytes(best["scheme"])))
                 cells.append("-" if known is None else f"{known[0]:.2f} {known[1]}")
             cells += [_ratio(case.value(IDEAL, "speedup")), _ratio(case.over_coarse)]
             for column in ("gap_won", "bound_won", "energy_saved"):

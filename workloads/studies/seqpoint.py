@@ -10,8 +10,10 @@ statistic of each distinct length, taken once, is the log of an epoch:
    is the number of these iterations.
 4. While the weighted sum is further than ``tolerance`` from the total of the epoch, k grows by one.
 
-The publication does not print ``tolerance``: 0.5 % here. With a bin for each length the error is zero, so the
-search ends. Nothing here simulates.
+``tolerance`` is not known from the publication: 0.5 % here. It bounds the error of the log alone. Times of a
+scheme or a machine that depend less smoothly on the length than the log's are projected worse, and need more
+bins: those of a small GNMT in a CUDA graph were 3 % off with 5 bins, and 0.2 % with 13.
+With a bin for each length the error is zero, so the search ends. Nothing here simulates.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Case:
     network: str
     rows: Table
 
-    def of(self, scheme: str) -> Table | None:
+    def of(self, scheme: str) -> Any:
         """Return the row of a scheme; None: it could not run."""
         found = self.rows[self.rows["scheme"] == scheme.encode()]
         return found[0] if len(found) else None
@@ -45,18 +46,18 @@ class Case:
         row = self.of(scheme)
         return float("nan") if row is None else float(row[column])
 
-    def _best(self, finer: int) -> Table | None:
+    def _best(self, finer: int) -> Any:
         apart = (BASE.encode(), IDEAL.encode())
         mine = [row for row in self.rows if row["finer"] == finer and row["scheme"] not in apart]
         return max(mine, key=lambda row: float(row["speedup"]), default=None)
 
     @cached_property
-    def finer(self) -> Table | None:
+    def finer(self) -> Any:
         """The fastest scheme under which TBs wait for TBs."""
         return self._best(1)
 
     @cached_property
-    def coarse(self) -> Table | None:
+    def coarse(self) -> Any:
         """The fastest scheme under which kernels wait for kernels, stream order apart."""
         return self._best(0)
 

@@ -136,7 +136,8 @@ def why_nothing(case: Case) -> str:
         return f"{said}{idle}, and the estimate is {100 * (case.room - 1):z.1f} % faster"
     if case.over_coarse < 1 + NOTHING and case.coarse is not None:
         name, most = text_of(bytes(case.coarse["scheme"])), float(case.coarse["speedup"])
-        return f"whole kernels that wait give as much: {name} {most:.2f}, TBs {case.gain:.2f}" + (
+        much = "as much" if case.over_coarse > 1 - NOTHING else "more"
+        return f"whole kernels that wait give {much}: {name} {most:.2f}, TBs {case.gain:.2f}" + (
             f"; {free}" if free and ideal > (1 + NOTHING) * max(most, case.gain) else ""
         )
     return ""

@@ -1,7 +1,5 @@
 """How much time do dependences between thread blocks save in GPT-3 175B, one of eight tensor-parallel shards?
 
-Layers are alike, so some are simulated and stand for the others (``--replay off`` simulates all).
-
 examples:
   # sixteen layers, one by one
   python configs/gpt3.py --layers 16 --replay off

@@ -16,7 +16,7 @@ SCHEMES = ("stream", "graph", "pdl", "pool", "tb_static", "tb_static:reduced", "
 PASSES = ("forward", "training", "decode")
 BASE = "stream"
 LEDGER = "study_networks"  # the name of the sweep in its folder
-KEYS = ("network", "pass", "gpu")  # of its points
+KEYS = ("network", "run_pass", "gpu")  # of its points
 # figures of a run; without one they are NaN
 FIGURES = (
     "time_us", "speedup", "estimate_us", "bound_us", "gap_won", "bound_won", "sm_idle", "energy_j",

@@ -24,10 +24,10 @@ PROJECTIONS = (
 SEQPOINTS = (
     RUN,
     _NETWORK,
-    Column("length", "<i8", "steps", "Length of the SeqPoint's iteration, padded."),
+    Column("length", "<i8", "count", "Length of the SeqPoint's iteration in steps, padded."),
     Column("weight", "<i8", "count", "Iterations that it stands for."),
-    Column("first", "<i8", "steps", "Shortest of them."),
-    Column("last", "<i8", "steps", "Longest of them."),
+    Column("first", "<i8", "count", "Shortest of them."),
+    Column("last", "<i8", "count", "Longest of them."),
 )
 
 ITERATIONS = (
@@ -35,7 +35,7 @@ ITERATIONS = (
     _NETWORK,
     _MACHINE,
     _SCHEME,
-    Column("length", "<i8", "steps", "Padded length of an iteration."),
+    Column("length", "<i8", "count", "Padded length of an iteration in steps."),
     Column("count", "<i8", "count", "Iterations of the epoch that are so long."),
     Column("time_us", "<f8", "us", "Simulated time of one."),
 )

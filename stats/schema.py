@@ -73,7 +73,7 @@ NETWORKS = (
     RUN,
     Column("gpu", "S32", "text", "Name of the GPU."),
     Column("network", "S32", "text", "Name of the network."),
-    Column("pass", "S16", "text", "forward, training or decode."),
+    Column("run_pass", "S16", "text", "forward, training or decode."),
     Column("workload", "S160", "text", "The network with its keys."),
     Column("scheme", "S64", "text", "Scheme with its options; empty without a result, and `run` is -1."),
     Column("finer", "|u1", "flag", "1: TBs wait for TBs; 0: kernels wait, or (`tb_ideal`) nothing costs."),

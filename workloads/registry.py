@@ -201,7 +201,15 @@ def mlp(
 
 
 # networks of published shapes (``networks.shapes``)
-ZOO: dict[str, Factory] = {**LANGUAGE, **LLAMAS, **VISION, **SEQUENCES, "moe-block": moe_block}
+ZOO: dict[str, Factory] = {
+    "deepbench": deepbench,
+    "rnn-net": rnn_net,
+    **LANGUAGE,
+    **LLAMAS,
+    **VISION,
+    **SEQUENCES,
+    "moe-block": moe_block,
+}
 WORKLOADS: dict[str, Factory] = {
     "gemm": gemm,
     "gru": gru,
@@ -223,8 +231,6 @@ WORKLOADS: dict[str, Factory] = {
     **{name: app.make for name, app in APPS.items()},
     "rigid": rigid,
     "network": network,
-    "deepbench": deepbench,
-    "rnn-net": rnn_net,
     **ZOO,
 }
 

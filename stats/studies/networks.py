@@ -84,7 +84,7 @@ def cases_of(table: Table) -> list[Case]:
     good = table[table["status"] == b"ok"]
     for gpu in dict.fromkeys(good["gpu"].tolist()):
         for which in PASSES:
-            mine = good[(good["gpu"] == gpu) & (good["pass"] == which.encode())]
+            mine = good[(good["gpu"] == gpu) & (good["run_pass"] == which.encode())]
             for network in dict.fromkeys(mine["network"].tolist()):
                 rows = mine[mine["network"] == network]
                 if (rows["scheme"] == BASE.encode()).any():
@@ -165,7 +165,7 @@ def left_out(table: Table) -> list[Section]:
     for row in table[table["status"] != b"ok"]:
         gpu, scheme, status, reason = (text_of(row[key]) for key in ("gpu", "scheme", "status", "reason"))
         mine = names.setdefault((gpu, scheme, reason or status), {})
-        mine[text_of(row["network"]), text_of(row["pass"])] = None
+        mine[text_of(row["network"]), text_of(row["run_pass"])] = None
     body = []
     for (gpu, scheme, why), found in names.items():
         networks, passes = ([*dict.fromkeys(each)] for each in zip(*found, strict=True))

@@ -43,6 +43,7 @@ def test_persistent_rnn_prints_a_row_an_order(tmp_path):
     assert len(stats.load(path).array("runs")) == 7
 
 
+@pytest.mark.deep
 def test_both_sizes_are_in_one_table(tmp_path):
     options = ("--schemes", "stream,tb_static", "--tables", "none", "--quiet", "--out", "a.h5")
     done = caller("gru_sizes")(tmp_path, *options)

@@ -84,7 +84,11 @@ def test_sigusr1_writes_a_checkpoint_and_the_run_goes_on(tmp_path: Path, undistu
 
 
 @pytest.mark.parametrize(
-    ("number", "status", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+    ("number", "status", "word"),
+    [
+        (signal.SIGTERM, 143, "terminated"),
+        pytest.param(signal.SIGINT, 130, "interrupted", marks=pytest.mark.deep),
+    ],
 )
 def test_a_signal_ends_the_run_with_a_checkpoint(
     tmp_path: Path, undisturbed: str, number: signal.Signals, status: int, word: str

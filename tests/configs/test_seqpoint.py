@@ -17,6 +17,7 @@ LENGTHS = "length,count\n1,8\n2,24\n3,40\n"
 SHORT = ("--histogram", "h.csv", "--few", "2", "--bins", "1", "--tolerance", "40")
 
 
+@pytest.mark.deep
 def test_an_epoch_is_projected(tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_text(LENGTHS)
     words = (SPEECH, *SHORT, "--schemes", "stream,graph", "--changes", "none")

@@ -106,7 +106,7 @@ def row(scheme, speedup, network="a", gpu="h200", status="ok", reason="", **more
         name: NAN if kind.kind == "f" else 0
         for name, (kind, _) in stats.schema.dtype("networks").fields.items()
     }
-    given |= {"network": network, "pass": "forward", "gpu": gpu, "workload": network, "scheme": scheme}
+    given |= {"network": network, "run_pass": "forward", "gpu": gpu, "workload": network, "scheme": scheme}
     given |= {
         "status": status,
         "reason": reason,

@@ -34,6 +34,7 @@ def config():
     return Config.resolve(device("h200"))
 
 
+@pytest.mark.deep
 def test_quick_study(tmp_path):
     pytest.importorskip("matplotlib")
     done = run(tmp_path, "--subset", "quick", "--networks", "mlp", "--out", "t.h5", "--picture", "yes")

@@ -26,6 +26,7 @@ SLOW = (
     "configs/cusync_models.py",
     "configs/error_budget.py",
     "configs/gap_table.py",
+    "configs/gpt3.py",
     "configs/gru_sizes.py",
     "configs/microbench.py",
     "configs/seqpoint.py",

@@ -175,6 +175,7 @@ def test_schemes_that_wait_inside_are_refused():
     assert "replay" in runs["reason"][0]
 
 
+@pytest.mark.deep
 def test_threads_do_not_matter():
     over = {"sim.replay": "period"}
     hashes = {simulate(tiny(), make(GRU), SCHEMES, threads=n, overrides=over).hash for n in (1, 2, 3)}

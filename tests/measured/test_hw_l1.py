@@ -194,6 +194,7 @@ def turns_again(tbs, turns, stored):
     return asked / (sms * tbs * turns * row // 32) - 1
 
 
+@pytest.mark.deep
 def test_rows_of_tbs_that_share_an_sm():
     """What TBs lose of a row to each other's; that they lose nothing would be off by 0.11 on average."""
     off = []

@@ -66,7 +66,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_point_begins_afresh(tmp_path):
     assert folder.is_done(key)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.deep), signal.SIGTERM])
 def test_stopping_a_sweep_keeps_how_far_its_points_have_come(tmp_path, number):
     """A terminal sends Ctrl-C to the sweep and its workers at once; each point is kept once, whole."""
     words = [

@@ -1,7 +1,5 @@
 """What does synchronisation between thread blocks give, network by network, in time and energy?
 
-What has been simulated stays in a folder, so a call that was stopped goes on when it is made again.
-
 examples:
   # what would be simulated
   python configs/study_networks.py --quick --dry-run

@@ -127,6 +127,7 @@ def test_sums_of_parts():
     assert format_layers(head, body).count("\n") == 4
 
 
+@pytest.mark.deep
 def test_script(tmp_path):
     pytest.importorskip("matplotlib")
     done = run(tmp_path, "--subset", "quick", "--out", "c.h5", "--picture", "yes")

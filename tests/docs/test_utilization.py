@@ -23,6 +23,7 @@ def test_levels_are_tenths_rounded_up():
     assert levels(shares).tolist() == [1, 1, 1, 2, 6, 9, 10, 10, 10]
 
 
+@pytest.mark.deep
 def test_quick_figure_and_what_is_kept(tmp_path):
     pytest.importorskip("matplotlib")
     done = run(tmp_path, "--subset", "quick", "--out", "u.h5")

@@ -159,6 +159,7 @@ def keep_rows(rows, lines, pitch):
     return 2 - int(simulate("h200", job, "stream").frame("l2")["sectors_read"].sum()) / (4 * rows * lines)
 
 
+@pytest.mark.deep
 def test_rows_kept():
     """All of 67 cases, none of them fitted: that L1 keeps all would be off by 0.28 on average."""
     off = []

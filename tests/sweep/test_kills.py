@@ -13,7 +13,7 @@ from pysim import stats
 from pysim.sweep import Sweep, SweepFolder
 
 GRID = {"hidden": [32, 64, 96, 128], "timesteps": [2, 4]}
-FEW, MANY = 10, 100  # moments: of make test, of make nightly
+FEW, MANY = 5, 100  # moments: of make test, of make nightly
 
 
 def sweep():

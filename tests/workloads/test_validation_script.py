@@ -184,6 +184,7 @@ def test_what_is_refused_and_a_bug_are_told_apart():
 # ----------------------------------------------------------------------------------------------- the script
 
 
+@pytest.mark.deep
 def test_the_script_on_a_table_of_two_rows(tmp_path, tiny):
     args = ("--suite", "h200-kernels", "--measured", str(tiny), "--threads", "2")
     done = run(tmp_path, *args, "--json", "--picture", "yes")

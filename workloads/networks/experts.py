@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory, Tensor
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.framework import operations as op
@@ -26,7 +25,7 @@ from pysim.workloads.library.memory.index_add import index_add
 from pysim.workloads.library.memory.pointwise_parts import Work, item_of
 from pysim.workloads.library.memory.row_passes import log_softmax_rows
 
-from .passes import check_pass, device_of, job_of
+from .passes import check_pass, device_of, job_of, named
 from .shapes import MIXTRAL
 
 if TYPE_CHECKING:
@@ -65,11 +64,9 @@ def moe_block(
     check_sizes(name, most=sizes[2], top=sizes[3])
     claim_launches(LAUNCHES * sizes[2], name, 400 * sizes[2])
     tape = Tape(Memory(), training=False, device=device_of(hints, name))
-    try:
+    with named(name):
         _Block(tape, dtype, batch * seq, *sizes).run(seed)
         return job_of(name, tape, 1)
-    except WorkloadError as error:
-        raise WorkloadError(f"{name}: {error}") from error
 
 
 def drawn_tokens(tokens: int, experts: int, top: int, seed: int) -> list[Ints]:

@@ -17,7 +17,7 @@ from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory.pointwise_parts import ITEM
 
-from .passes import check_optimizer, check_pass, device_of, job_of, layers_of
+from .passes import check_optimizer, check_pass, device_of, job_of, layers_of, named
 from .shapes import BERT, GPT, Transformer
 
 if TYPE_CHECKING:
@@ -64,12 +64,10 @@ def _job(
     fused = _fused(where, attention, layer, device)
     claim_launches(LAUNCHES * count, f"{where}: {count:,} layers", PATTERNS * count)
     tape = Tape(Memory(), training=layer.training, device=device)
-    try:
+    with named(where):
         made = LanguageModel(replace(layer, fused=fused), count, vocabulary, shape.positions)
         language_model(made, tape, links)
         return job_of(name, tape, count, optimizer if layer.training else "none")
-    except WorkloadError as error:
-        raise WorkloadError(f"{where}: {error}") from error
 
 
 def _bert(name: str) -> Callable[..., Job]:

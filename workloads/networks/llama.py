@@ -11,7 +11,7 @@ from pysim.program.memory_budget import claim_launches
 from pysim.workloads.framework.llama import DTYPE, Llama, llama_on
 from pysim.workloads.framework.tape import Tape
 
-from .passes import check_pass, device_of, job_of, layers_of
+from .passes import check_pass, device_of, job_of, layers_of, named
 from .shapes import LLAMA
 
 if TYPE_CHECKING:
@@ -40,13 +40,11 @@ def _llama(name: str) -> Callable[..., Job]:
         claim_launches(LAUNCHES * count, f"{name}: {count:,} layers", PATTERNS * count)
         tape = Tape(Memory(), training=False, device=device_of(hints, name))
         heads = shape.heads, shape.kv_heads or shape.heads
-        try:
+        with named(name):
             tokens, cached = (1, seq) if pass_ == "decode" else (seq, 0)
             sizes = count, batch, tokens, shape.vocabulary, cached
             llama_on(tape, Llama(shape.d, *heads, shape.ffn, *sizes))
             return job_of(name, tape, count)
-        except WorkloadError as error:
-            raise WorkloadError(f"{name}: {error}") from error
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 

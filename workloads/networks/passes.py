@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
@@ -32,6 +33,15 @@ def device_of(hints: MachineHints | None, where: str) -> str:
     if hints.name in HOPPER and hints.sms != SMS:
         raise WorkloadError(f"{where}: gpu.sms = {hints.sms}: libraries were measured on {SMS} SMs")
     return hints.name
+
+
+@contextmanager
+def named(network: str) -> Iterator[None]:
+    """Let errors of what is built begin with the network's name."""
+    try:
+        yield
+    except WorkloadError as error:
+        raise WorkloadError(f"{network}: {error}") from error
 
 
 def check_pass(where: str, which: str, known: Sequence[str] = PASSES) -> None:

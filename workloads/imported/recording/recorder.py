@@ -12,7 +12,7 @@ from pysim.errors import WorkloadError
 from pysim.workloads.imported.graph import Argument, Graph, Kind, Node, Ref, Storage
 
 from .layouts import as_on_cuda_laid
-from .values import Values
+from .values import Values, tensors_in
 
 DTYPES = {
     torch.float64: "fp64", torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
@@ -74,7 +74,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         """Run an operation and record it."""
         kwargs = dict(kwargs or {})
         name = func._schema.name.partition("::")[2]
-        if name in READS_DATA and any(t.is_meta for t in _tensors((args, kwargs))):
+        if name in READS_DATA and any(t.is_meta for t in tensors_in((args, kwargs))):
             return self._value(func, name, args, kwargs)
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
             with self:  # in inference mode operations come whole
@@ -110,7 +110,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             given[argument.name] = value
             if argument.alias_info is not None and argument.alias_info.is_write:
                 written.append(argument.name)
-        inputs, outputs = list(_tensors(given)), list(_tensors(out))
+        inputs, outputs = list(tensors_in(given)), list(tensors_in(out))
         if not any(tensor.is_meta for tensor in (*inputs, *outputs)):
             return
         known = {t.untyped_storage()._cdata for t in inputs}
@@ -157,15 +157,3 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
 class NeedsData(Exception):  # noqa: N818
     """An operation asked for the value of a tensor."""
-
-
-def _tensors(value: Any) -> Iterable[Any]:
-    """Yield the tensors in nested lists and dictionaries."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _tensors(each)

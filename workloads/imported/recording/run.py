@@ -16,6 +16,7 @@ from pysim.workloads.imported.graph import Graph
 from .functions import cuda_functions
 from .optimizers import Factory, as_on_cuda, optimizer_of, with_state
 from .recorder import NeedsData, Recorder
+from .values import tensors_in
 from .without_data import meta_inputs, meta_model
 
 STDLIB = str(Path(copy.__file__).parent)
@@ -34,7 +35,7 @@ def record(
     if train is not None and decode:
         raise ConfigError("from_torch: train and decode: a step with a cache has no gradients: give one")
     made = meta_model(model)
-    given = _tensors_of((args, kwargs))
+    given = list(tensors_in((args, kwargs)))
     args, kwargs = meta_inputs(args), meta_inputs(kwargs)
     graph = Graph(type(model).__name__)
     flags = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
@@ -43,8 +44,8 @@ def record(
     recorder = Recorder(graph)
     recorder.know(made.parameters(), "parameter")
     recorder.know(made.buffers(), "buffer")
-    recorder.know(_tensors_of((args, kwargs)), "input")
-    for tensor, value in zip(_tensors_of((args, kwargs)), given, strict=True):
+    recorder.know(tensors_in((args, kwargs)), "input")
+    for tensor, value in zip(tensors_in((args, kwargs)), given, strict=True):
         recorder.values.know(tensor, value)
     with warnings.catch_warnings(), as_on_cuda():
         warnings.simplefilter("ignore")  # of PyTorch on devices that are not there
@@ -58,7 +59,7 @@ def record(
                         kwargs = {**kwargs, **_cache(made, args, kwargs, decode, recorder)}
                     with recorder, cuda_functions(recorder):
                         result = made(*args, **kwargs)
-                    recorder.keep(_tensors_of(result))
+                    recorder.keep(tensors_in(result))
         except SimError:
             raise
         except NeedsData as error:
@@ -97,8 +98,8 @@ def _loss(result: Any) -> Any:
     own = getattr(result, "loss", None)
     if isinstance(own, torch.Tensor):
         return own
-    for tensor in _leaves(result):
-        if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+    for tensor in tensors_in(result):
+        if tensor.is_floating_point():
             return tensor.float().mean()
     raise WorkloadError("from_torch: train: the model returns no tensor to begin backward with: give loss")
 
@@ -138,18 +139,6 @@ def _call_of(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         f"from_torch: example_inputs = {type(example_inputs).__name__}: must be a tensor, a tuple of"
         " arguments or a dictionary of named ones"
     )
-
-
-def _tensors_of(value: Any) -> list[Any]:
-    return [leaf for leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return [leaf for each in value.values() for leaf in _leaves(each)]
-    if isinstance(value, list | tuple):
-        return [leaf for each in value for leaf in _leaves(each)]
-    return [value]
 
 
 def _meta(value: Any) -> bool:

@@ -6,7 +6,7 @@ constants and from integer inputs of the example are computed on the CPU; others
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -48,7 +48,7 @@ class Values:
             for key, value in kwargs.items()
         }
         try:
-            made = list(_tensors(func(*given, **named)))
+            made = list(tensors_in(func(*given, **named)))
         except (RuntimeError, NotImplementedError):
             self._forget(outputs)
             return
@@ -73,19 +73,19 @@ class Values:
         return whole and tensor.untyped_storage().nbytes() <= MOST * tensor.element_size()
 
 
-def _tensors(value: Any) -> Iterable[Any]:
+def tensors_in(value: Any) -> Iterator[Any]:
+    """Yield the tensors in nested sequences and mappings."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _tensors(each)
+            yield from tensors_in(each)
+    elif isinstance(value, Mapping):
+        yield from tensors_in(list(value.values()))
 
 
 def _metas(value: Any) -> Iterable[Any]:
-    return (tensor for tensor in _tensors(value) if tensor.is_meta)
+    return (tensor for tensor in tensors_in(value) if tensor.is_meta)
 
 
 def _replaced(value: Any, values: dict[int, Any]) -> Any:

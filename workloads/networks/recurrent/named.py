@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.framework.sequences.speech import Speech, speech
 from pysim.workloads.framework.sequences.translation import Translation, translation
 from pysim.workloads.framework.tape import Tape
 from pysim.workloads.networks import shapes
-from pysim.workloads.networks.passes import check_optimizer, check_pass, device_of, job_of, layers_of
+from pysim.workloads.networks.passes import check_optimizer, check_pass, device_of, job_of, layers_of, named
 
 if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
 
 PASSES = ("forward", "training")
-STEP, CELLS = (
-    8,
-    16,
-)  # launches of a step of both directions there and back, and their patterns, to claim memory
+STEP, CELLS = 8, 16  # launches of a step of both directions there and back; patterns: to claim memory by
 
 
 def _speech(name: str) -> Callable[..., Job]:
@@ -44,11 +40,9 @@ def _speech(name: str) -> Callable[..., Job]:
         count, training = layers_of(name, layers, shape.layers), pass_ == "training"
         claim_launches(STEP * steps * count, f"{name}: {count:,} layers of {steps:,} steps", CELLS * count)
         tape = Tape(Memory(), training=training, device=device_of(hints, name))
-        try:
+        with named(name):
             speech(Speech(cell, hidden, count, shape.labels, batch, steps, dtype, streams), tape)
             return job_of(name, tape, steps, optimizer if training else "none")
-        except WorkloadError as error:
-            raise WorkloadError(f"{name}: {error}") from error
 
     made.__doc__ = f"""Make a pass of DeepSpeech2: {shape.layers} {shape.cell} layers of {shape.hidden} units.
 
@@ -81,11 +75,9 @@ def _translation(name: str) -> Callable[..., Job]:
             STEP * steps * 2 * count, f"{name}: {count:,} layers of {steps:,} steps", CELLS * count
         )
         tape = Tape(Memory(), training=training, device=device_of(hints, name))
-        try:
+        with named(name):
             translation(Translation(hidden, count, vocabulary, batch, source, target, dtype), tape)
             return job_of(name, tape, steps, optimizer if training else "none")
-        except WorkloadError as error:
-            raise WorkloadError(f"{name}: {error}") from error
 
     made.__doc__ = f"""Make a pass of GNMT v2: {shape.layers} LSTM layers of {shape.hidden} units a side.
 

@@ -12,7 +12,7 @@ from pysim.workloads.framework.sequences.layer import Layer, recurrent
 from pysim.workloads.framework.tape import Tape, Value
 from pysim.workloads.library.arguments import check_sizes
 from pysim.workloads.library.recurrences.recurrent import ITEM
-from pysim.workloads.networks.passes import check_pass, device_of, job_of
+from pysim.workloads.networks.passes import check_pass, device_of, job_of, named
 
 if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
@@ -54,12 +54,10 @@ def rnn_net(
     tape = Tape(Memory(), training=pass_ == "training", device=device_of(hints, "rnn-net"))
     layer = Layer(cell, hidden, batch, steps, dtype, both, streams, stepwise=not persistent)
     x: Value = tape.value("x", batch * steps, hidden, ITEM[dtype], wanted=False)
-    try:
+    with named("rnn-net"):
         for _ in range(layers):
             made = recurrent(tape, x, layer)
             x = op.add(tape, *made) if both else made[0]
-    except WorkloadError as error:
-        raise WorkloadError(f"rnn-net: {error}") from error
     if tape.training:
         tape.backward(x, tape.memory.tensor("gradient", x.tensor.rows, x.tensor.cols, x.tensor.item))
     name = f"rnn-net:cell={cell},hidden={hidden},batch={batch}"

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.workloads.framework.losses import backward_from, cross_entropy
 from pysim.workloads.framework.tape import Tape, Value
 from pysim.workloads.library.arguments import check_names, check_sizes
 from pysim.workloads.library.memory.images import Images
 from pysim.workloads.library.memory.pointwise_parts import item_of
-from pysim.workloads.networks.passes import check_pass, device_of, job_of
+from pysim.workloads.networks.passes import check_pass, device_of, job_of, named
 
 if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
@@ -60,10 +59,8 @@ def network_job(name: str, build: Callable[[Pictures], Value], asked: Asked, ste
     x = tape.value(
         "images", images.count * images.channels, images.pixels, item_of(asked.dtype), wanted=False
     )
-    try:
+    with named(name):
         logits = build(Pictures(tape, x, images, asked.dtype))
         if tape.training:
             backward_from(tape, cross_entropy(tape, logits))
         return job_of(name, tape, steps, "sgd" if tape.training else "none")
-    except WorkloadError as error:
-        raise WorkloadError(f"{name}: {error}") from error

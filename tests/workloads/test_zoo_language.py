@@ -153,6 +153,13 @@ def _small(gpu, optimizer, links=None, **changed):
     return job_of("small", tape, 1, optimizer)
 
 
+@pytest.mark.parametrize(("seq", "fused"), [(64, False), (128, True)])
+def test_attention_is_fused_where_there_is_a_template(seq, fused):
+    """Fused kernels take whole tiles of 128 queries."""
+    names = [kernel.name for kernel in make(f"gpt2:layers=1,seq={seq}").kernels]
+    assert any("softmax" in name for name in names) != fused
+
+
 SMALL = {
     "bert": ("h200", _small("h200", "lamb")),
     "gpt": ("h200", _small("h200", "adamw", pre=True, causal=True, fused=True)),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ATTENTIONS = ("auto", "fused", "products")
 PADDED = 128  # Megatron-LM pads a vocabulary to a multiple for each shard
 ALIGNED = 8  # NVIDIA's BERT pads it to a multiple, for tensor cores
-TILE = 128  # queries of a TB of fused attention, of which backward takes whole ones
+TILE = 128  # queries of a TB of fused attention, of which it takes whole ones
 FUSED_HEADS = (64, 128)  # columns of a head that it takes
 # All-reduces among 8 V100: 274, 502 and 994 us for 512, 1,024 and 2,048 tokens of 12,288 columns of fp16 of
 # GPT-3 175B. Least squares: 28.3 us and 52.2 GB/s, which give 269, 510 and 992 us
@@ -44,7 +44,7 @@ def _fused(where: str, attention: str, layer: Layer, device: str) -> bool:
         raise WorkloadError(f"{where}: attention = {attention}: must be {', '.join(ATTENTIONS)}")
     if attention != "auto":
         return attention == "fused"
-    whole = not layer.training or layer.seq % TILE == 0
+    whole = layer.cached > 0 or layer.seq % TILE == 0
     taken = ITEM[layer.dtype] == 2 and layer.d // layer.heads in FUSED_HEADS
     return layer.pre and device in HOPPER and whole and taken
 

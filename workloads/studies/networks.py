@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
 
 TABLES = ("kernels",)  # that each point keeps: how long each launch takes
-STANDS_IN = "stands in"  # how the text of a kernel begins that is not the library's own
+STANDS_IN = "stands in"  # in the text of a kernel that is not the library's own
 IDEAL = "tb_ideal"  # its table costs nothing: nobody can build it
 LIBRARY = (
     "kernels=library"  # of networks that take the kernels of this project, or on these GPUs measured ones
@@ -95,6 +95,16 @@ NETWORKS: dict[str, Network] = {
     "nasnet-a": _network("batch=1", BOTH, "batch=1,side=64,layers=1", ("forward",)),
     "amoebanet-a": _network("batch=1", BOTH),
     "randwire": _network("batch=1", BOTH, "batch=1,side=64,layers=8", ("forward",)),
+    "moe-block": _network(
+        "seq=128,hidden=1024,ffn=3584", ("forward",), "seq=64,hidden=256,ffn=512", ("forward",)
+    ),
+    "gnmt": _network(
+        "batch=32,source=10,target=10",
+        BOTH,
+        "batch=8,source=4,target=4,layers=2,hidden=512,vocabulary=512",
+        BOTH,
+    ),
+    "deepspeech2": _network("batch=8,steps=20,layers=2", BOTH, "batch=4,steps=8,layers=1", ("forward",)),
 }
 
 
@@ -147,5 +157,5 @@ def share_standing_in(job: Job, kernels: NDArray[np.void]) -> float:
         raise ValueError(f"{len(kernels)} rows of {KERNELS[1].name} for {len(job.kernels)} launches")
     times = kernels["last_end_us"] - kernels["first_dispatch_us"]
     numbers = kernels["kernel"].tolist()
-    mine = np.array([job.kernels[number].library.startswith(STANDS_IN) for number in numbers])
+    mine = np.array([STANDS_IN in job.kernels[number].library for number in numbers])
     return float(times[mine].sum() / times.sum()) if times.sum() > 0 else 0.0

@@ -55,7 +55,7 @@ def draw_networks(table: Table, title: str) -> bytes:
         axes.set_ylabel(f"{gpu}: energy saved, %" if energy else f"{gpu}: speedup", fontsize=8)
         _networks(axes, mine)
         if number == 0:
-            axes.legend(ncols=4, fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.06))
+            axes.legend(ncols=4, fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.1))
     figure.tight_layout()
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=120, metadata={"Software": None})
@@ -78,13 +78,7 @@ def _speedup(axes: Axes, cases: list[Case]) -> None:
     room = [max(1.0, case.room) if np.isfinite(case.room) else case.room for case in cases]
     axes.plot(at, room, "_", color=PALETTE[3], markersize=12, markeredgewidth=2, label="estimate")
     axes.axhline(1.0, color="black", linewidth=0.8)
-    axes.set_ylim(bottom=min(0.9, axes.get_ylim()[0]) if _lowest(cases) < 0.9 else 0.9)
-
-
-def _lowest(cases: list[Case]) -> float:
-    return min(
-        (float(row["speedup"]) for c in cases for row in (c.finer, c.coarse) if row is not None), default=1.0
-    )
+    axes.set_ylim(bottom=0.0)
 
 
 def _energy(axes: Axes, cases: list[Case]) -> None:
@@ -101,7 +95,13 @@ def _networks(axes: Axes, cases: list[Case]) -> None:
         if at:
             axes.axvline(at - 0.5, color="grey", linewidth=0.8, linestyle=":")
         axes.text(
-            at - 0.4, 0.97, which, transform=axes.get_xaxis_transform(), fontsize=8, va="top", color="#404040"
+            at - 0.4,
+            1.02,
+            which,
+            transform=axes.get_xaxis_transform(),
+            fontsize=8,
+            va="bottom",
+            color="#404040",
         )
     axes.tick_params(axis="y", labelsize=8)
     axes.grid(visible=True, axis="y", linewidth=0.3)

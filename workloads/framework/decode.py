@@ -20,10 +20,10 @@ from pysim.workloads.library.attentions.attention import attention
 from pysim.workloads.library.attentions.attention_problem import ITEM, Attention
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
-from pysim.workloads.library.moved import moved
+from pysim.workloads.library.moved import Moves, moved
 
 from .operations import mm
-from .repeated import Made, Relocated
+from .repeated import Made
 from .tape import Tape
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _flash(tape: Tape, p: Attention, q: Tensor, caches: list[Tensor]) -> Made:
     begin = len(tape.memory.tensors)
     kernels, outputs = attention(p, tape.memory, backend="flash")
     named = {tensor.name: tensor for tensor in tape.memory.tensors[begin:]}
-    places = Relocated([(named[name], t) for name, t in zip("QKV", (q, *caches), strict=True)])
+    places = Moves([(named[name], t) for name, t in zip("QKV", (q, *caches), strict=True)])
     return [moved(kernel, places) for kernel in kernels], outputs
 
 

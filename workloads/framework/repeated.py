@@ -7,10 +7,10 @@ whatever lowers a program does so once for each; here all calls that are alike s
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pysim.program.job import Kernel, Memory, Tensor
-from pysim.workloads.library.moved import moved
+from pysim.workloads.library.moved import Moves, moved
 
 Made = tuple[Sequence[Kernel], tuple[Tensor, ...]]
 
@@ -23,33 +23,6 @@ class _Call:
     allocated: list[Tensor]
     kernels: Sequence[Kernel]
     outputs: tuple[Tensor, ...]
-
-
-@dataclass(slots=True)
-class Relocated:
-    """Where tensors are instead: ``pairs`` of an old one, or one that holds it, and a new one.
-
-    A tensor is one new tensor wherever it is named.
-    """
-
-    pairs: list[tuple[Tensor, Tensor]]
-    made: dict[int, Tensor] = field(default_factory=dict)
-
-    def __call__(self, tensor: Tensor) -> Tensor:
-        """Return the tensor that is there instead, or the same where no pair holds it."""
-        if id(tensor) not in self.made:
-            self.made[id(tensor)] = self._moved(tensor)
-        return self.made[id(tensor)]
-
-    def _moved(self, tensor: Tensor) -> Tensor:
-        for old, new in self.pairs:
-            if tensor is old:
-                return new
-        for old, new in self.pairs:
-            at = tensor.address - old.address
-            if at >= 0 and at + tensor.nbytes <= old.nbytes:
-                return replace(tensor, name=tensor.name, address=new.address + at)
-        return tensor
 
 
 @dataclass(slots=True)
@@ -76,7 +49,7 @@ class Repeated:
             self.calls[whole] = _Call(tuple(operands), self.memory.tensors[begin:], kernels, outputs)
             return kernels, outputs
         allocated = [self.memory.tensor(t.name, t.rows, t.cols, t.item) for t in first.allocated]
-        places = Relocated(
+        places = Moves(
             [
                 *zip(first.operands, operands, strict=True),
                 *zip(first.allocated, allocated, strict=True),

@@ -37,23 +37,27 @@ def _as_stage(made: Callable[[], Kernel], place: Callable[[Tensor], Tensor]) -> 
 
 
 class Moves:
-    """Puts tensors, or parts of them, from where some are to where others are."""
+    """Puts tensors, or parts of them, from where some are to where others are.
+
+    ``pairs``: an old one, and a new one. A tensor is one new tensor wherever it is named.
+    """
 
     def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+        self.exact = dict(reversed(pairs))
         self.pairs = sorted(pairs, key=lambda pair: pair[0].address)
         self.starts = [old.address for old, _ in self.pairs]
         self.made: dict[Tensor, Tensor] = {}
 
     def __call__(self, tensor: Tensor) -> Tensor:
         """Return the tensor, or one that is at the same place of what took the place of its memory."""
+        if tensor in self.exact:
+            return self.exact[tensor]
         found = bisect.bisect(self.starts, tensor.address) - 1
         if found < 0:
             return tensor
         old, new = self.pairs[found]
         if tensor.address >= old.address + old.nbytes or old.address == new.address:
             return tensor
-        if tensor is old:
-            return new
         return self.made.setdefault(
             tensor, replace(tensor, address=tensor.address - old.address + new.address)
         )

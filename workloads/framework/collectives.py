@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pysim.program.job import Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Program
 from pysim.workloads.library.memory.pointwise_parts import whole
 
 from .operations import one
 from .tape import Gradients, Tape, Value
 
-LIBRARY = "stands in: ncclAllReduce as a delay"
+LIBRARY = stand_in("ncclAllReduce as a delay")
 MOST_DELAY = 1 << 29  # cycles of one instruction
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.attentions.attention import attention
@@ -103,7 +104,7 @@ def _append(source: Tensor, first: int, cache: Tensor, p: Attention) -> Kernel:
     accesses = Access(source, "read", taken), Access(cache, "read", nothing), Access(cache, "write", put)
     return Kernel(
         "append", program, (p.kv_heads, p.batch, 1), (source, cache), accesses,
-        library="stands in, not measured: index_copy_",
+        library=stand_in("index_copy_", measured=False),
     )  # fmt: skip
 
 

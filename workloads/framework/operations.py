@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.library.gemms.hopper_gemm import NOT_WITHIN, Within
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.images.windows import bias_gradient
@@ -75,7 +76,7 @@ def mm(
                 pass
         kernels, made = launched(operands[:2], "none")
         if len(operands) > 2:
-            kernels = tuple(replace(k, library=f"{k.library}, stands in: without a bias") for k in kernels)
+            kernels = tuple(replace(k, library=f"{k.library}, {stand_in('without a bias')}") for k in kernels)
         return kernels, (made,)
 
     (made,) = tape.call(("gemm", dtype, sizes, trans, batch, within), operands, make)
@@ -233,7 +234,7 @@ def tanh(tape: Tape, a: Value) -> Value:
     def backward(given: Gradients) -> Gradients:
         launched = memory_ops.mul(tape.memory, one(given), made)
         (kernel,) = launched.kernels
-        tape.launch([replace(kernel, name="tanh_backward", library="stands in: a product")])
+        tape.launch([replace(kernel, name="tanh_backward", library=stand_in("a product"))])
         return launched.outputs
 
     return tape.record((made,), (a,), backward)[0]

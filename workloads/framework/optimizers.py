@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.library.arguments import check_names
 from pysim.workloads.library.memory import multi_tensor as multi
 from pysim.workloads.library.memory import pointwise_costs as costs
@@ -22,7 +23,7 @@ from pysim.workloads.library.memory.pointwise_loops import ADAM_REGISTERS
 from .tape import Value
 
 OPTIMIZERS = ("adamw", "lamb", "sgd", "none")
-APEX = "stands in, not measured: apex "
+APEX = stand_in("apex ", measured=False)
 FLOAT = 4
 
 
@@ -79,7 +80,7 @@ def _lamb(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> 
 def _sgd(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> list[Kernel]:
     moments, stands = (
         _like(memory, "moment", parameters),
-        "stands in, not measured: multi_tensor_apply_kernel, ",
+        stand_in("multi_tensor_apply_kernel, ", measured=False),
     )
     scaled = multi.Pass("foreach_mul", (0,), (0,), costs.FOREACH_MUL, 32, f"{stands}BinaryOpScalarFunctor")
     added = multi.Pass(

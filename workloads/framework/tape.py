@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.totals import Totals
 from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER, MEASURED
@@ -25,7 +26,7 @@ from .repeated import Made as Call
 from .repeated import Repeated
 
 Gradients = Sequence["Tensor | None"]
-OTHER = "stands in: a kernel of PyTorch as measured on an H200"  # on another GPU
+OTHER = stand_in("a kernel of PyTorch as measured on an H200")  # on another GPU
 
 
 @dataclass(eq=False, slots=True)

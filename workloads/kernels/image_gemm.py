@@ -22,6 +22,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Program
 
 from . import volta_gemm
@@ -288,7 +289,7 @@ def image_gemm(
     )
     args = (filters, images, result)
     return Kernel(
-        name, _program(plan), plan.grid, args, accesses, library=f"stands in: {t.library}", tensor=t.tensor
+        name, _program(plan), plan.grid, args, accesses, library=stand_in(t.library), tensor=t.tensor
     )
 
 
@@ -383,5 +384,5 @@ def filter_gradient(
     accesses = (*(Access(view, "read", partial(_all, view)) for view in views), replace(made, mode=mode))
     return Kernel(
         name, volta_gemm.program_of(case), (gx, gy, gz), (*views, result), accesses,
-        library=f"stands in: {t.library}", tensor=t.tensor,
+        library=stand_in(t.library), tensor=t.tensor,
     )  # fmt: skip

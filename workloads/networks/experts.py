@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pysim.program.job import Job, Memory, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.tape import Tape, Value
@@ -114,7 +115,7 @@ class _Block:
         best = tape.memory.tensor("best", self.tokens, self.top, item)
         places = tape.memory.tensor("places", self.tokens, self.top, INDEX)
         kernel = plane_kernel("top", [Band(shares, self.experts)], [], [best, places], self.tokens, BEST)
-        tape.launch([replace(kernel, library="stands in: gatherTopK")])
+        tape.launch([replace(kernel, library=stand_in("gatherTopK"))])
 
     def _add(self, made: Tensor, taken: Ints, result: Tensor) -> None:
         """Multiply an expert's rows by their weights, and add them to the result."""
@@ -122,6 +123,6 @@ class _Block:
         weights = tape.memory.tensor("weights", many, 1, item)
         scaled = tape.memory.tensor("scaled", many, self.d, item)
         kernel = plane_kernel("mul_rows", [Band(made)], [weights], [scaled], many, SCALE, each=4)
-        tape.launch([replace(kernel, library="stands in: elementwise_kernel (mul)")])
+        tape.launch([replace(kernel, library=stand_in("elementwise_kernel (mul)"))])
         index = tape.memory.tensor("index", 1, many, INDEX)
         tape.launch([index_add(scaled, index, result, taken)])

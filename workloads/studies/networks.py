@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pysim.program.library_kernels import stands_in
 from pysim.results.schema import KERNELS
 from pysim.schemes.registry import SCHEMES, Choice
 from pysim.sweep.point import Point
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
 
 TABLES = ("kernels",)  # that each point keeps: how long each launch takes
-STANDS_IN = "stands in"  # in the text of a kernel that is not the library's own
 IDEAL = "tb_ideal"  # its table costs nothing: nobody can build it
 LIBRARY = (
     "kernels=library"  # of networks that take the kernels of this project, or on these GPUs measured ones
@@ -157,5 +157,5 @@ def share_standing_in(job: Job, kernels: NDArray[np.void]) -> float:
         raise ValueError(f"{len(kernels)} rows of {KERNELS[1].name} for {len(job.kernels)} launches")
     times = kernels["last_end_us"] - kernels["first_dispatch_us"]
     numbers = kernels["kernel"].tolist()
-    mine = np.array([STANDS_IN in job.kernels[number].library for number in numbers])
+    mine = np.array([stands_in(job.kernels[number]) for number in numbers])
     return float(times[mine].sum() / times.sum()) if times.sum() > 0 else 0.0

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.operations import one
 from pysim.workloads.framework.tape import Gradients, Tape, Value
@@ -27,9 +28,9 @@ from pysim.workloads.library.memory.strided import View, dense, strided
 from .columns import turned
 
 SUM, DOT, MASK = (
-    f"stands in: {what}" for what in ("reduce_kernel over keys or queries", "gemv", "masked_fill_kernel")
+    stand_in(what) for what in ("reduce_kernel over keys or queries", "gemv", "masked_fill_kernel")
 )
-ODD, UNALIGNED, VECTOR = "stands in: a batched GEMM of unaligned rows", "a100", 16
+ODD, UNALIGNED, VECTOR = stand_in("a batched GEMM of unaligned rows"), "a100", 16
 TANH_BACK = Work(fp32=3)
 
 

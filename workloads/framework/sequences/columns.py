@@ -14,6 +14,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Op
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.framework.operations import one
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 VECTOR = 16  # bytes of a thread
 MOST_THREADS = 256
 BEGIN = Work(ints=40, control=4)
-CAT, COPY = "stands in: CatArrayBatchedCopy", "stands in: direct_copy_kernel"
+CAT, COPY = stand_in("CatArrayBatchedCopy"), stand_in("direct_copy_kernel")
 
 
 @dataclass(frozen=True, slots=True)

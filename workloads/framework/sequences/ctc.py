@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Program
 from pysim.workloads.framework.operations import one
 from pysim.workloads.framework.tape import Gradients, Tape, Value
@@ -20,7 +21,7 @@ from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.pointwise_flat import vectorised
 from pysim.workloads.library.memory.pointwise_parts import Work, line, rows, whole
 
-STANDS_IN = "stands in: ctc_loss_"
+STANDS_IN = stand_in("ctc_loss_")
 MOST_STATES = 1024
 FLOAT = 4
 COLLECT = Work(fp32=12, sfu=2, ints=10)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework.tape import Gradients, Tape, Value
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.told import Told
@@ -20,7 +21,7 @@ from pysim.workloads.library.recurrences.layer import Launched, Pass, Weights
 from pysim.workloads.library.recurrences.recurrent import ITEM, Recurrent
 from pysim.workloads.library.recurrences.rnn_persistent import MOST_BATCH
 
-CELL = "stands in: cuDNN's cell, of an H200"
+CELL = stand_in("cuDNN's cell, of an H200")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.operations import one
 from pysim.workloads.framework.repeated import Made
@@ -26,10 +27,10 @@ from pysim.workloads.library.memory.memory_bound import converted
 from pysim.workloads.library.memory.pointwise_flat import vectorised
 from pysim.workloads.library.memory.pointwise_parts import Work, whole
 
-UNFOLD = "stands in: im2col of cuDNN's GEMM algorithm"
+UNFOLD = stand_in("im2col of cuDNN's GEMM algorithm")
 CLAMP, CLAMP_BACK = Work(fp32=2), Work(fp32=3)
-TURN = "stands in: direct_copy_kernel of a transposed view"
-NORM = "stands in: batch_norm of rows: "
+TURN = stand_in("direct_copy_kernel of a transposed view")
+NORM = stand_in("batch_norm of rows: ")
 NORMALISE, NORM_BACK = Work(fp32=4, ints=2), Work(fp32=8, ints=4)
 
 
@@ -150,12 +151,12 @@ def clamped(tape: Tape, x: Value) -> Value:
     """Return min(max(x, 0), 20), in place (``Hardtanh``)."""
     y = x.tensor
     kernel = vectorised("hardtanh", [y], [y], converted(CLAMP, y.item, 2))
-    tape.launch([replace(kernel, library="stands in: clamp_scalar_kernel_impl")])
+    tape.launch([replace(kernel, library=stand_in("clamp_scalar_kernel_impl"))])
 
     def backward(given: Gradients) -> Gradients:
         of_x = tape.memory.tensor("grad_clamp", y.rows, y.cols, y.item)
         back = vectorised("hardtanh_backward", [one(given), y], [of_x], converted(CLAMP_BACK, y.item, 3))
-        tape.launch([replace(back, library="stands in: hardtanh_backward_kernel")])
+        tape.launch([replace(back, library=stand_in("hardtanh_backward_kernel"))])
         return (of_x,)
 
     return tape.record((y,), (x,), backward)[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.tape import Tape, Value
 from pysim.workloads.framework.vision.layers import batch_norm2d
@@ -27,7 +28,7 @@ FREQUENCIES = 161  # of windows of 20 ms at 16 kHz
 FILTERS = (Filters(32, (41, 11), (2, 2), (20, 5)), Filters(32, (21, 11), (2, 1), (10, 5)))
 FRAMES = 2  # of a step: the first convolution takes every second one
 STEPS_OF_LABEL = 4  # 50 steps and 14 characters a second of LibriSpeech
-SUM = "stands in: reduce_kernel over both directions"
+SUM = stand_in("reduce_kernel over both directions")
 
 
 @dataclass(frozen=True)

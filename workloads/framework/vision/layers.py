@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework.operations import one
 from pysim.workloads.library.images.cat import cat_channels, take_channels
 from pysim.workloads.library.images.norms import (
@@ -37,8 +38,8 @@ from pysim.workloads.library.memory.pointwise_flat import vectorised
 if TYPE_CHECKING:
     from pysim.workloads.framework.tape import Gradients, Tape, Value
 
-ADAPTIVE = "stands in: adaptive_average_"
-MEANS = "stands in: reduce_kernel<512, 1> (mean)"
+ADAPTIVE = stand_in("adaptive_average_")
+MEANS = stand_in("reduce_kernel<512, 1> (mean)")
 STATISTIC = 4  # bytes of a channel's statistics, fp32 for all types
 
 
@@ -80,7 +81,7 @@ def relu(tape: Tape, x: Value) -> Value:
 def _relu_backward(tape: Tape, y: Tensor, given: Gradients) -> Gradients:
     of_x = tape.memory.tensor("grad_relu", y.rows, y.cols, y.item)
     kernel = vectorised("relu_backward", [one(given), y], [of_x], converted(costs.RELU, y.item, 3))
-    tape.launch([replace(kernel, library="stands in: threshold_backward")])
+    tape.launch([replace(kernel, library=stand_in("threshold_backward"))])
     return (of_x,)
 
 
@@ -127,7 +128,7 @@ def tanh(tape: Tape, x: Value) -> Value:
     def backward(given: Gradients) -> Gradients:
         of_x = tape.memory.tensor("grad_tanh", y.rows, y.cols, y.item)
         kernel = vectorised("tanh_backward", [one(given), y], [of_x], costs.MUL)
-        tape.launch([replace(kernel, library="stands in: tanh_backward")])
+        tape.launch([replace(kernel, library=stand_in("tanh_backward"))])
         return (of_x,)
 
     return tape.record((y,), (x,), backward)[0]
@@ -203,7 +204,7 @@ def average(tape: Tape, x: Value, images: Images) -> Value:
         gradient = one(given)
         view = Tensor(gradient.name, planes, 1, item, gradient.address)
         kernel = average_windows_backward(view, of_x, images, whole)
-        tape.launch([replace(kernel, library="stands in: elementwise_kernel (div of an expanded gradient)")])
+        tape.launch([replace(kernel, library=stand_in("elementwise_kernel (div of an expanded gradient)"))])
         return (of_x,)
 
     return tape.record((made,), (x,), backward)[0]

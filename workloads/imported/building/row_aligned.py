@@ -16,6 +16,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.memory.offsets import offset_work
@@ -35,7 +36,7 @@ LEAST, MOST = (
 )  # elements of a row: of shorter ones lanes would idle, longer ones would keep a TB long
 MOST_ROWS = 8  # of a TB: each is a rectangle of its own
 OUTER = 3  # dimensions of a grid
-STANDS_IN = "stands in: TBs of whole rows"
+STANDS_IN = stand_in("TBs of whole rows")
 
 
 @dataclass(frozen=True, slots=True)

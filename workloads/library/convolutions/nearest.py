@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
+from pysim.program.library_kernels import stand_in
 from pysim.program.pattern_check import check_kernel_patterns
 
 from .chooser import choose_convolution, of_family
@@ -49,7 +50,7 @@ def nearest_convolution(conv: Convolution, memory: Memory) -> list[Kernel]:
             made = _sound(convolution(told, others, conv, memory), conv)
         except WorkloadError:
             continue
-        return _named(made, f"stands in: {told.name}")
+        return _named(made, stand_in(told.name))
     sizes = f"{conv.channels} channels to {conv.filters}"
     raise WorkloadError(
         f"convolution of {sizes}, {conv.dtype}, {conv.direction}: no template fits"

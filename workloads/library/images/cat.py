@@ -15,6 +15,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Op
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
@@ -45,12 +46,12 @@ def cat_channels(parts: Sequence[Tensor], whole: Tensor, count: int) -> Kernel:
             f"cat: {len(parts)} tensors into {whole.rows} planes: at most {MOST}, that fill it"
         )
     firsts = np.cumsum([0, *(p.rows * p.cols // count for p in parts)]).tolist()[:-1]
-    return _copies("cat", parts, firsts, whole, count, gather=True, library="stands in: CatArrayBatchedCopy")
+    return _copies("cat", parts, firsts, whole, count, gather=True, library=stand_in("CatArrayBatchedCopy"))
 
 
 def take_channels(whole: Tensor, first: int, part: Tensor, count: int) -> Kernel:
     """Return the copy of the channels of ``whole`` from ``first`` on into ``part``, of ``count`` images."""
-    library = "stands in: elementwise_kernel (contiguous copy)"
+    library = stand_in("elementwise_kernel (contiguous copy)")
     return _copies("take", [part], [first * part.cols], whole, count, gather=False, library=library)
 
 

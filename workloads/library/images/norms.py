@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.library.memory.images import ITEM, Images, batch_norm
 from pysim.workloads.library.memory.pointwise_parts import Work
 
@@ -40,7 +41,7 @@ def batch_norm_training(
     own: list[tuple[Tensor, Mode]] = [(affine[0], "read"), (affine[1], "read"), (running, "read")]
     own += [(running, "write"), (kept, "write")]
     made = channel_kernel("batch_norm_training", (x, y), own, passes, running.rows)
-    return replace(made, library="stands in: bn_fw_tr_1C11_kernel_NCHW")
+    return replace(made, library=stand_in("bn_fw_tr_1C11_kernel_NCHW"))
 
 
 def batch_norm_backward(
@@ -51,7 +52,7 @@ def batch_norm_backward(
     own: list[tuple[Tensor, Mode]] = [(scale, "read"), (kept, "read")]
     own += [(each, "write") for each in of_affine]
     made = channel_kernel("batch_norm_backward", (gradient, x, of_x), own, passes, kept.rows)
-    return replace(made, library="stands in: bn_bw_1C11_kernel_new")
+    return replace(made, library=stand_in("bn_bw_1C11_kernel_new"))
 
 
 def batch_norm_evaluation(x: Tensor, numbers: Tensor, y: Tensor, images: Images) -> Kernel:
@@ -62,4 +63,4 @@ def batch_norm_evaluation(x: Tensor, numbers: Tensor, y: Tensor, images: Images)
     if x.item == ITEM:
         return batch_norm(x, numbers, y, images)
     made = plane_kernel("batch_norm", [Band(x)], [numbers], [y], images.channels, NORMALISE, each=4)
-    return replace(made, library="stands in: bn_fw_inf_1C11_kernel_NCHW")
+    return replace(made, library=stand_in("bn_fw_inf_1C11_kernel_NCHW"))

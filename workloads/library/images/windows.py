@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.library.memory.images import INDEX, Images, Window, max_pool
 from pysim.workloads.library.memory.pointwise_parts import Work
 
@@ -40,7 +41,7 @@ def average_windows(x: Tensor, y: Tensor, images: Images, window: Window) -> Ker
     values = window.side**2
     bands = [Band(x, values, _around(window, images.width))]
     made = plane_kernel("average_pool", bands, [], [y], images.channels, _work(values, 1))
-    return replace(made, library="stands in: avg_pool2d_out_cuda_frame")
+    return replace(made, library=stand_in("avg_pool2d_out_cuda_frame"))
 
 
 def average_windows_backward(gradient: Tensor, of_x: Tensor, images: Images, window: Window) -> Kernel:
@@ -48,7 +49,7 @@ def average_windows_backward(gradient: Tensor, of_x: Tensor, images: Images, win
     values = (-(-window.side // window.stride)) ** 2
     bands = [Band(gradient, values, _around(window, window.out(images.width)))]
     made = plane_kernel("average_pool_backward", bands, [], [of_x], images.channels, _work(values, 2))
-    return replace(made, library="stands in: avg_pool2d_backward_out_cuda_frame")
+    return replace(made, library=stand_in("avg_pool2d_backward_out_cuda_frame"))
 
 
 def largest(x: Tensor, y: Tensor, places: Tensor, images: Images, window: Window) -> Kernel:
@@ -63,7 +64,7 @@ def largest(x: Tensor, y: Tensor, places: Tensor, images: Images, window: Window
         view = Tensor(places.name, y.rows, y.cols, INDEX, places.address)
         bands = [Band(x, values, _around(window, images.width))]
         made = plane_kernel("max_pool", bands, [], [y, view], images.channels, _work(values, 2))
-        return replace(made, library="stands in: max_pool_forward_nchw")
+        return replace(made, library=stand_in("max_pool_forward_nchw"))
 
 
 def largest_backward(
@@ -75,20 +76,20 @@ def largest_backward(
     around = _around(window, window.out(images.width))
     bands = [Band(each, values, around) for each in (gradient, view)]
     made = plane_kernel("max_pool_backward", bands, [], [of_x], images.channels, _work(values, 2))
-    return replace(made, library="stands in: max_pool_backward_nchw")
+    return replace(made, library=stand_in("max_pool_backward_nchw"))
 
 
 def add_bias(x: Tensor, bias: Tensor, channels: int) -> Kernel:
     """Return the kernel that adds a number of its channel to each pixel, in place."""
     made = plane_kernel("add_bias", [Band(x)], [bias], [x], channels, Work(fp32=1, ints=20), each=BIAS_EACH)
-    return replace(made, library="stands in: elementwise_kernel<128, 2> (add)")
+    return replace(made, library=stand_in("elementwise_kernel<128, 2> (add)"))
 
 
 def bias_gradient(gradient: Tensor, of_bias: Tensor, channels: int) -> Kernel:
     """Return the kernel that sums each channel over all images."""
     passes = [Pass((0,), (), Work(fp32=1, ints=2))]
     made = channel_kernel("bias_gradient", [gradient], [(of_bias, "write")], passes, channels)
-    return replace(made, library="stands in: reduce_kernel<512, 1>")
+    return replace(made, library=stand_in("reduce_kernel<512, 1>"))
 
 
 def depthwise(x: Tensor, filters: Tensor, y: Tensor, images: Images, window: Window) -> Kernel:
@@ -96,7 +97,7 @@ def depthwise(x: Tensor, filters: Tensor, y: Tensor, images: Images, window: Win
     values = window.side**2
     bands = [Band(x, values, _around(window, images.width))]
     made = plane_kernel("depthwise", bands, [filters], [y], images.channels, _work(values, 1))
-    return replace(made, library="stands in: conv_depthwise2d_forward_kernel")
+    return replace(made, library=stand_in("conv_depthwise2d_forward_kernel"))
 
 
 def depthwise_backward(
@@ -106,7 +107,7 @@ def depthwise_backward(
     values = (-(-window.side // window.stride)) ** 2
     bands = [Band(gradient, values, _around(window, window.out(images.width)))]
     made = plane_kernel("depthwise_backward", bands, [filters], [of_x], images.channels, _work(values, 1))
-    return replace(made, library="stands in: conv_depthwise2d_backward_kernel")
+    return replace(made, library=stand_in("conv_depthwise2d_backward_kernel"))
 
 
 def depthwise_filters(x: Tensor, gradient: Tensor, of_filters: Tensor, channels: int) -> Kernel:
@@ -114,4 +115,4 @@ def depthwise_filters(x: Tensor, gradient: Tensor, of_filters: Tensor, channels:
     taps = of_filters.rows * of_filters.cols // channels
     passes = [Pass((0,), (), Work(ints=4)), Pass((1,), (), Work(fp32=taps, ints=4 * taps))]
     made = channel_kernel("depthwise_filters", [x, gradient], [(of_filters, "write")], passes, channels)
-    return replace(made, library="stands in: conv_depthwise2d_grad_weight_kernel")
+    return replace(made, library=stand_in("conv_depthwise2d_grad_weight_kernel"))

@@ -15,6 +15,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Memory, Mode, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Op, Pattern
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 PART, FLOAT, THREADS, REGISTERS = 10, 4, 256, 32
 BEGIN, ROW = Work(ints=30, control=6), Work(ints=8, fp32=1, control=1)
-STANDS_IN = "stands in, not measured: "
+STANDS_IN = stand_in("", measured=False)
 
 
 def embedding_backward_sorted(

@@ -12,6 +12,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Op
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
@@ -51,7 +52,7 @@ def index_add(source: Tensor, index: Tensor, table: Tensor, taken: Ints) -> Kern
         return np.stack([at, at + 1, zero, zero + table.cols], 1)
 
     accesses = rows(source, "read"), spans(index, "read", 1), Access(table, "update", target)
-    library = "stands in: indexFuncLargeIndex"
+    library = stand_in("indexFuncLargeIndex")
     return Kernel("index_add", program, (many, 1, 1), (source, index, table), accesses, library=library)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 
@@ -31,7 +32,7 @@ MOST_THREADS, VECTOR, REGISTERS = 1024, 16, 40
 WARP_ROW = 1024
 FORWARD = (Work(fp32=1, control=1), Work(fp32=3, sfu=1, control=1), Work(fp32=3, sfu=1, control=1))
 BACKWARD = (Work(fp32=1, control=1), Work(fp32=4, sfu=1, control=1))
-STANDS_IN = "stands in, not measured: "
+STANDS_IN = stand_in("", measured=False)
 
 
 def log_softmax_rows(source: Tensor, target: Tensor) -> Kernel:

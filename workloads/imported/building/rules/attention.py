@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node, Ref
@@ -20,11 +21,11 @@ from pysim.workloads.library.memory.pointwise_parts import Work, whole
 from .attention_products import by_products
 from .pointwise import element_wise, reach
 
-FLASH = "stands in: FlashAttention-2 for one query"
+FLASH = stand_in("FlashAttention-2 for one query")
 TILE = 128
-PRODUCTS = "stands in: attention by products"  # before Hopper no fused kernel has a template
-SHARED = "stands in: keys and values once for each head"
-PADDED = "stands in: padded to whole tiles"
+PRODUCTS = stand_in("attention by products")  # before Hopper no fused kernel has a template
+SHARED = stand_in("keys and values once for each head")
+PADDED = stand_in("padded to whole tiles")
 
 
 def forward(builder: Builder, node: Node) -> None:
@@ -198,7 +199,7 @@ def _bias(builder: Builder, node: Node, p: Attention) -> tuple[Tensor | None, st
     )
     if shared:
         return builder.places.part(ref, p.batch * p.q, p.k), ""
-    return None, "stands in: without its bias, which is not one for all heads"
+    return None, stand_in("without its bias, which is not one for all heads")
 
 
 def _state(builder: Builder) -> None:

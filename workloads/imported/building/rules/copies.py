@@ -6,6 +6,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node, Ref
@@ -20,7 +21,7 @@ from pysim.workloads.library.memory.pointwise_parts import Work
 from .pointwise import COARSE, element_wise, reach
 
 CAT_ELEMENT = Work(ints=62, control=2)  # places of an element in source and target, as cat_copy has them
-MEMORY_ORDER = "stands in: rows in the order of memory"
+MEMORY_ORDER = stand_in("rows in the order of memory")
 
 
 def fill(builder: Builder, node: Node) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.choices.chooser import HOPPER
@@ -50,7 +51,7 @@ def addmm(builder: Builder, node: Node) -> None:
         _product(builder, x, w, out, bias)
         return
     element_wise(builder, "copy_bias", [bias], [out], Work())
-    _product(builder, x, w, out, None, "stands in: C is not read")
+    _product(builder, x, w, out, None, stand_in("C is not read"))
 
 
 def bmm(builder: Builder, node: Node) -> None:
@@ -63,7 +64,7 @@ def baddbmm(builder: Builder, node: Node) -> None:
     if node.number("beta", 1):
         element_wise(builder, "copy_bias", [node.ref("self")], [node.outputs[0]], Work())
     _product(
-        builder, node.ref("batch1"), node.ref("batch2"), node.outputs[0], None, "stands in: C is not read"
+        builder, node.ref("batch1"), node.ref("batch2"), node.outputs[0], None, stand_in("C is not read")
     )
 
 
@@ -98,14 +99,14 @@ def _product(builder: Builder, x: Ref, w: Ref, out: Ref, bias: Ref | None, libra
 
     wide = a.within, b.within
     if biases and builder.device not in HOPPER:
-        biases, library = [], "stands in: without a bias"
+        biases, library = [], stand_in("without a bias")
     try:
         kernels, c = made([a.tensor, b.tensor, *biases], wide)
     except WorkloadError:
         if not biases:
             raise
         kernels, c = made([a.tensor, b.tensor], wide)
-        library = "stands in: without a bias"
+        library = stand_in("without a bias")
     builder.flops += 2 * batch * rows * cols * inner
     builder.bind(c, target)
     builder.launch(kernels, library=library)

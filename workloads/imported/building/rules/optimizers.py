@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pysim.errors import WorkloadError
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.memory import pointwise_costs as costs
@@ -16,7 +17,7 @@ from .pointwise import element_wise
 
 Rule = Callable[[Builder, Node], None]
 BEGIN, REGISTERS = Work(ints=20, control=4), 32  # the place of a chunk among tensors: by reason
-NOT_MEASURED = "stands in, not measured: multi_tensor_apply"
+NOT_MEASURED = stand_in("multi_tensor_apply", measured=False)
 
 
 def foreach(work: Work) -> Rule:

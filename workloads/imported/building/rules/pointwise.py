@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.building.row_aligned import row_aligned
 from pysim.workloads.imported.building.slices import slices
@@ -19,7 +20,7 @@ from pysim.workloads.library.memory.strided import View, strided
 
 Rule = Callable[[Builder, Node], None]
 WHOLE = 1024  # elements of a TB of a vectorised kernel
-COARSE = "stands in: whole-kernel dependences"
+COARSE = stand_in("whole-kernel dependences")
 
 
 def pointwise(name: str, work: Work, *, reads_self: bool = True) -> Rule:

@@ -7,6 +7,7 @@ from math import prod
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node, Ref
@@ -20,7 +21,7 @@ from .pointwise import COARSE, element_wise, reach
 
 Rule = Callable[[Builder, Node], None]
 MOST_WARP = 2048  # columns of a softmax that a warp computes; longer rows take a TB each
-AS_SUM, AS_SOFTMAX = "stands in: the kernel of a sum", "stands in: the kernel of a softmax"
+AS_SUM, AS_SOFTMAX = stand_in("the kernel of a sum"), stand_in("the kernel of a softmax")
 
 
 def layer_norm(builder: Builder, node: Node) -> None:

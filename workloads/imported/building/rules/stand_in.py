@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.building.slices import slices
 from pysim.workloads.imported.graph import Node
@@ -14,7 +15,7 @@ from pysim.workloads.library.memory.pointwise_parts import Work
 from .attention_products import by_products
 from .pointwise import reach
 
-STANDS_IN = "stands in: so many bytes"
+STANDS_IN = stand_in("so many bytes")
 PLACES = Work(ints=40, control=4)  # addresses from indices, by reason
 WORK = Work(fp32=8, ints=8)
 

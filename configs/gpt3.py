@@ -20,17 +20,11 @@ MEANING = {
 
 def network(size, config):
     """Return the job of a forward pass; with replay it holds only the layers that are simulated."""
-    from pysim.engine.lengthened import shortened
     from pysim.workloads import make
 
-    def of(layers):
-        text = f"gpt3-175b:layers={layers},seq={size['tokens']},shards={size['shards']}"
-        return make(text, config)
-
-    kept = size["simulated"]
-    if size["replay"] == "off" or size["layers"] <= kept:
-        return of(size["layers"])
-    return shortened(of(kept), of(kept - 1), size["layers"])
+    simulated = 0 if size["replay"] == "off" else size["simulated"]
+    text = f"layers={size['layers']},seq={size['tokens']},shards={size['shards']},simulated={simulated}"
+    return make(f"gpt3-175b:{text}", config)
 
 
 def main():
@@ -64,9 +58,7 @@ def main():
     flops, kernels = job.totals.flops, len(job.kernels)
     lines = [f"workload  {title}: {job.totals.parameters / 1e9:.1f} G parameters, {flops / 1e12:.1f} TFLOP"]
     if job.shortened is not None:
-        lines.append(
-            f"replay    {kernels} kernels of {job.shortened.kept} layers stand for the whole network"
-        )
+        lines.append(f"replay    {kernels} kernels of {size['simulated']} layers stand for the whole network")
     rates = (f"{row['scheme'].decode()} {flops / row['time_us'] / 1e6:.1f}" for row in run.completed)
     lines.append(f"TFLOP/s   {', '.join(rates)}")
     run.report(lines)

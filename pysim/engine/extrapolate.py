@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     Table = NDArray[np.void]
 
+DEVIATION = 1.4826  # standard deviations of normal samples in the median distance from their median
 TIMES = ("enqueued", "admitted", "ready", "first_dispatch", "last_end", "released")
 
 
@@ -92,17 +93,19 @@ def _nearby_periods(gap: Gap, left: Sequence[int], ends: Ends) -> _NearbyPeriods
     """Measure the periods before and after a gap; after a run's first period, the next two.
 
     Each kernel gives one sample of the period: the time between its ends in two successive periods. The
-    error is twice the standard deviation of the samples, or the distance of the last periods of the run from
-    their mean, if larger: a drift is smaller in the contracted job than in the whole one.
+    period is their median, since kernels that nobody waits for run ahead at a pace of their own. The error is
+    twice the standard deviation, as the median distance from it has it, or the distance of the last periods
+    of the run, if larger: a drift is smaller in the contracted job than in the whole one.
     """
     at = max(1, left.index(gap.before))
     times = [ends[gap.run, left[i]] for i in (at - 1, at, at + 1)]
-    before, behind = times[1] - times[0], times[2] - times[1]
-    mean = max(1.0, float(before.mean() + behind.mean()) / 2)
+    samples = np.concatenate([times[1] - times[0], times[2] - times[1]])
+    middle = max(1.0, float(np.median(samples)))
+    spread = DEVIATION * float(np.median(np.abs(samples - middle)))
     tail = max(at - 1, len(left) - 3)
-    final = float((ends[gap.run, left[-1]] - ends[gap.run, left[tail]]).mean()) / (len(left) - 1 - tail)
-    off = max(2 * float(np.concatenate([before, behind]).std()), abs(final - mean))
-    return _NearbyPeriods(round(mean), off / mean, int(times[0].max()), int(times[2].max()))
+    final = float(np.median(ends[gap.run, left[-1]] - ends[gap.run, left[tail]])) / (len(left) - 1 - tail)
+    off = max(2 * spread, abs(final - middle))
+    return _NearbyPeriods(round(middle), off / middle, int(times[0].max()), int(times[2].max()))
 
 
 def extrapolate_times(

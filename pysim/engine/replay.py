@@ -16,6 +16,7 @@ import numpy as np
 
 from pysim.dependence.dependences import dependences
 from pysim.program.job import Job, Kernel, Tensor
+from pysim.program.periods.likeness import kernel_shapes
 from pysim.program.recorded_program import RecordedProgram
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.dependence.dependences import Dependences
-    from pysim.program.warp_program import Program
 
 MAX_PERIOD = 512  # kernels of a period, at most
 MIN_REPEATS = 4  # fewer repeats are all simulated
@@ -33,7 +33,6 @@ MIN_GAP = 6  # least periods of a gap, if there are several
 WARMUP_KERNELS = (
     24  # kernels until caches are in steady state: GRU layers on a Titan V, whose weights exceed L2
 )
-FAR = 128  # kernels from which on reuse distances count as equal: backward, those of saved values grow
 GAP_MULTIPLES = (1, 2, 3, 4, 6, 12)  # tried multiples of periods for a gap: buffers may alternate
 
 
@@ -83,63 +82,9 @@ class Contraction:
         return len(self.representative) - len(self.original)
 
 
-class _Programs:
-    """Numbers programs: those of equal code have one number."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[object, int] = {}
-        self.seen: dict[int, int] = {}
-
-    def number(self, program: Program | RecordedProgram) -> int:
-        if id(program) not in self.seen:
-            self.seen[id(program)] = self.numbers.setdefault(self._code(program), len(self.numbers))
-        return self.seen[id(program)]
-
-    def _code(self, program: Program | RecordedProgram) -> object:
-        """Return what decides how a program runs; of a trace the program itself."""
-        if not isinstance(program, RecordedProgram) or program.op_lists is None:
-            return program
-        rows = 1 if program.tb_rows is None else int(program.tb_rows.max()) + 1
-        code = tuple(tuple(program.op_lists(row)) for row in range(rows))
-        of_tbs = b"" if program.tb_rows is None else program.tb_rows.tobytes()
-        return program.name, program.registers, program.smem, program.args, of_tbs, code
-
-
 def _recorded(kernel: Kernel) -> bool:
     """Whether a kernel is of a trace, whose addresses are fixed."""
     return isinstance(kernel.program, RecordedProgram) and kernel.program.op_lists is None
-
-
-FIRST_USE = -1  # instead of a reuse distance; of one from FAR on, too
-
-
-def kernel_parts(job: Job) -> list[tuple[tuple[int, ...], ...]]:
-    """Return what makes kernels alike, a tuple of tuples each: what runs, then each operand.
-
-    The last number of an operand is its reuse distance in kernels, or ``FIRST_USE``, as from ``FAR`` on.
-    """
-    last: dict[tuple[int, int], int] = {}
-    programs = _Programs()
-    made = []
-    for index, kernel in enumerate(job.kernels):
-        parts: list[tuple[int, ...]] = [(programs.number(kernel.program), *kernel.grid, kernel.stream)]
-        for tensor in kernel.args:
-            before = last.get((tensor.address, tensor.nbytes))
-            apart = FIRST_USE if before is None or index - before >= FAR else index - before
-            parts.append((tensor.rows, tensor.cols, tensor.item, apart))
-        for tensor in kernel.args:
-            last[tensor.address, tensor.nbytes] = index
-        made.append(tuple(parts))
-    return made
-
-
-def kernel_shapes(job: Job) -> NDArray[np.int64]:
-    """Return a number for each kernel, equal for equal programs, grids and reuse distances.
-
-    A first use has no reuse distance: all first uses count as equal.
-    """
-    known: dict[tuple[tuple[int, ...], ...], int] = {}
-    return np.array([known.setdefault(parts, len(known)) for parts in kernel_parts(job)], np.int64)
 
 
 def find_periodic_runs(job: Job) -> list[PeriodicRun]:

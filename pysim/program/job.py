@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .footprint import Footprint
     from .host_copy import HostCopy
-    from .shortened import Shortened
+    from .periods.shortened import Shortened
     from .tiles import Tiles
     from .totals import Totals
     from .warp_program import Program

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from pysim import simulate
-from pysim.engine.lengthened import shortened
+from pysim.engine.lengthened import whole_of
 from pysim.errors import WorkloadError
-from pysim.program.shortened import Shortened
+from pysim.program.periods.shorten import inserted, shortened
+from pysim.program.periods.shortened import Periods, Shortened
 from pysim.program.totals import Totals
 from pysim.workloads import make
 
@@ -52,22 +53,62 @@ def test_totals_grow_with_the_layers():
     job = shortened(held, fewer, WHOLE)
     assert job.totals == Totals(100 + 7 * WHOLE, 50 * WHOLE)
     assert job.steps == WHOLE
-    assert job.shortened.skipped == WHOLE - 4
+    assert [run.skipped for run in job.shortened.runs] == [WHOLE - 4]
 
 
 def test_what_stands_for_nothing_is_refused():
     with pytest.raises(
         WorkloadError, match="2 of 9 periods of 5 kernels from kernel 0 on: must be at least 3"
     ):
-        Shortened(0, 5, 2, 9)
+        Periods(0, 5, 2, 9)
     with pytest.raises(WorkloadError, match="4 and 2 layers: must differ by one"):
         shortened(network(4), network(2), WHOLE)
+    with pytest.raises(WorkloadError, match="must be one or more, and not overlap"):
+        Shortened((Periods(0, 5, 3, 9), Periods(14, 5, 3, 9)))
     job = network(4)
     period = len(job.kernels) // 4
-    wrong = replace(job, shortened=Shortened(0, period - 1, 4, 9))
+    wrong = replace(job, shortened=Shortened((Periods(0, period - 1, 4, 9),)))
     runs = simulate("titan_v", wrong, "stream").frame("runs")
     assert runs["status"].tolist() == ["refused"]
-    assert "is not that of the period before" in runs["reason"][0]
+    assert "is not that of the layer before" in runs["reason"][0]
     right = shortened(job, network(3), 9)
     reasons = simulate("titan_v", right, "cusync").frame("runs")
     assert "wait before they are dispatched" in reasons["reason"][0]
+
+
+def training(simulated, layers=8):
+    sizes = "batch=1,seq=64,pass=training,optimizer=lamb"
+    return make(f"bert-base:layers={layers},simulated={simulated},{sizes}")
+
+
+@pytest.mark.deep
+def test_layers_of_a_training_step_stand_for_all():
+    """Forward, backward and optimiser are extrapolated each; what is counted is that of the whole."""
+    whole, job = training(0), training(3)
+    assert [run.whole for run in job.shortened.runs[:2]] == [8, 8]
+    assert job.totals == whole.totals
+    held = simulate("h200", job, SCHEMES).frame("runs")
+    known = simulate("h200", whole, SCHEMES).frame("runs")
+    off = abs(held["time_us"] / known["time_us"] - 1)
+    assert off[0] < 0.01
+    assert off[1] < max(0.01, held["replay_error"][1])  # launches of LAMB overlap: a few tell little
+    assert held["tbs"].tolist() == known["tbs"].tolist()
+
+
+def test_a_training_step_holds_layers_of_both_passes():
+    whole, job = training(0), training(3)
+    short = job.shortened
+    forward, backward, *lists = short.runs
+    assert forward.end <= backward.first
+    assert len(job.kernels) + short.left_out == len(whole.kernels)
+    assert job.totals == whole.totals
+    assert not any(run.same_code for run in lists)
+    names = [kernel.name for kernel in whole_of(job, short).kernels]
+    assert names == [kernel.name for kernel in whole.kernels]
+
+
+def test_what_is_put_in_is_found():
+    assert inserted("abcbcbcde", "abcbcde") == [(1, 2)]
+    assert inserted("abbcddde", "abcddde") == [(1, 1)]
+    assert inserted("axyxyxybpqpqpqc", "axyxybpqpqc") == [(1, 2), (8, 2)]
+    assert inserted("abc", "abd") is None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pysim import Job, Memory, simulate
+from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.program.pattern_check import check_patterns
 from pysim.workloads.framework.optimizers import optimizer
@@ -49,6 +50,22 @@ def test_a_step_touches_each_element_once(name, item):
                     wrote += [(first, end) for first, end in region[:, 2:].tolist()]
         assert sorted(wrote)[0][0] == 0
         assert sum(end - first for first, end in wrote) == weight.tensor.cols
+
+
+def test_passes_of_lamb_wait_for_norms():
+    """Stage 1 waits for the norm of all gradients, stage 2 for those of its tensors: no TB starts before."""
+    memory = Memory()
+    kernels = optimizer("lamb", _weights(memory, [3 * CHUNK + 40, 512, 30]), memory)
+    names = [kernel.name for kernel in kernels]
+    norm = ["l2norm", "cleanup"]
+    assert names == [*norm, *norm, "lamb_stage_1", *norm, "lamb_stage_2"]
+    assert [kernel.tbs for kernel in kernels if kernel.name == "cleanup"] == [1, 3, 3]
+    found = dependences(Job("step", kernels))
+    assert {1} <= set(found.preds[4])
+    assert {3, 6} <= set(found.preds[7])
+    run = simulate("h200", Job("step", kernels), "tb_static", baseline=False).frame("kernels")
+    assert run["first_dispatch_us"][4] >= run["last_end_us"][1]
+    assert run["first_dispatch_us"][7] >= run["last_end_us"][[3, 6]].max()
 
 
 def test_an_adamw_step_is_bound_by_memory():

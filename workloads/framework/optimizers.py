@@ -18,6 +18,7 @@ from pysim.program.library_kernels import stand_in
 from pysim.workloads.library.arguments import check_names
 from pysim.workloads.library.memory import multi_tensor as multi
 from pysim.workloads.library.memory import pointwise_costs as costs
+from pysim.workloads.library.memory.norm_sums import norms_of_sums
 from pysim.workloads.library.memory.pointwise_loops import ADAM_REGISTERS
 
 from .tape import Value
@@ -60,20 +61,28 @@ def _lamb(parameters: list[Tensor], gradients: list[Tensor], memory: Memory) -> 
     masters = _like(memory, "master", parameters, FLOAT) if half else parameters
     moments = [_like(memory, name, parameters, FLOAT) for name in ("moment1", "moment2")]
 
-    def norm(tensors: list[Tensor]) -> list[Kernel]:
-        sums = memory.tensor("norms", 1, multi.partial_sums([tensors]), FLOAT)
+    def norm(tensors: list[Tensor], each: bool) -> tuple[list[Kernel], Tensor]:
+        """Return the kernels of the norm of all tensors, or of each one, and where it is."""
+        counts = multi.partial_sums(tensors)
+        sums = memory.tensor("sums", 1, sum(counts), FLOAT)
+        norms = memory.tensor("norms", 1, len(tensors) if each else 1, FLOAT)
         passed = multi.Pass("l2norm", (0,), (), costs.NORM, 32, APEX + "multi_tensor_l2norm", partial=True)
-        return multi.multi_tensor(passed, [tensors], sums)
+        last = norms_of_sums(sums, counts if each else [sum(counts)], norms, APEX + "cleanup")
+        return [*multi.multi_tensor(passed, [tensors], sums), last], norms
 
     stage1 = multi.Pass("lamb_stage_1", (0, 1, 2, 3), (0, 2, 3), costs.LAMB_1, 48, APEX + "LAMBStage1")
     places = (1, 2) if half else (1,)
     stage2 = multi.Pass("lamb_stage_2", (0, 1), places, costs.LAMB_2, 32, APEX + "LAMBStage2")
+    clipped, clip = norm(gradients, each=False)
+    sized, of_parameters = norm(masters, each=True)
+    updated, of_updates = norm(gradients, each=True)
+    halves = [parameters] if half else []
     return [
-        *norm(gradients),
-        *norm(masters),
-        *multi.multi_tensor(stage1, [gradients, masters, *moments]),
-        *norm(gradients),
-        *multi.multi_tensor(stage2, [gradients, masters, *([parameters] if half else [])]),
+        *clipped,
+        *sized,
+        *multi.multi_tensor(stage1, [gradients, masters, *moments], numbers=[clip]),
+        *updated,
+        *multi.multi_tensor(stage2, [gradients, masters, *halves], numbers=[of_parameters, of_updates]),
     ]
 
 

@@ -17,7 +17,7 @@ from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory.pointwise_parts import ITEM
 
-from .passes import check_optimizer, check_pass, device_of, job_of, layers_of, named
+from .passes import check_optimizer, check_pass, device_of, layers_job, layers_of, named
 from .shapes import BERT, GPT, Transformer
 
 if TYPE_CHECKING:
@@ -58,16 +58,22 @@ def _job(
     optimizer: str,
     vocabulary: int,
     device: str,
+    simulated: int,
     links: Links | None = None,
 ) -> Job:
     where, count = name, layers_of(name, layers, shape.layers)
     fused = _fused(where, attention, layer, device)
-    claim_launches(LAUNCHES * count, f"{where}: {count:,} layers", PATTERNS * count)
-    tape = Tape(Memory(), training=layer.training, device=device)
-    with named(where):
-        made = LanguageModel(replace(layer, fused=fused), count, vocabulary, shape.positions)
+    held = min(simulated, count) or count
+    claim_launches(LAUNCHES * held, f"{where}: {held:,} layers", PATTERNS * held)
+
+    def built(number: int) -> Tape:
+        tape = Tape(Memory(), training=layer.training, device=device)
+        made = LanguageModel(replace(layer, fused=fused), number, vocabulary, shape.positions)
         language_model(made, tape, links)
-        return job_of(name, tape, count, optimizer if layer.training else "none")
+        return tape
+
+    with named(where):
+        return layers_job(name, built, count, simulated, optimizer if layer.training else "none")
 
 
 def _bert(name: str) -> Callable[..., Job]:
@@ -81,6 +87,7 @@ def _bert(name: str) -> Callable[..., Job]:
         layers: int = 0,
         optimizer: str = "lamb",
         attention: str = "auto",
+        simulated: int = 0,
         hints: MachineHints | None = None,
     ) -> Job:
         check_pass(name, pass_, ("forward", "training"))
@@ -88,12 +95,13 @@ def _bert(name: str) -> Callable[..., Job]:
         device, training = device_of(hints, name), pass_ == "training"
         layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=dtype)
         vocabulary = _padded(shape.vocabulary, ALIGNED)
-        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device)
+        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated)
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
     Both heads of pre-training. ``pass``: forward to the logits, or a training step, whose ``optimizer`` is
-    LAMB as in NVIDIA's BERT, or AdamW. ``attention``: products, or fused (cuDNN's).
+    LAMB as in NVIDIA's BERT, or AdamW. ``attention``: products, or fused (cuDNN's). ``simulated``: layers
+    that stand for all; 0: all are simulated.
     """
     return made
 
@@ -111,6 +119,7 @@ def _gpt(name: str) -> Callable[..., Job]:
         optimizer: str = "adamw",
         attention: str = "auto",
         shards: int = 1,
+        simulated: int = 0,
         hints: MachineHints | None = None,
     ) -> Job:
         check_pass(name, pass_)
@@ -135,14 +144,15 @@ def _gpt(name: str) -> Callable[..., Job]:
         if megatron or shards > 1:
             vocabulary = _padded(vocabulary, PADDED * shards) // shards
         links = Links(LATENCY_US, GBS, (hints or hints_of(device)).sm_mhz) if shards > 1 else None
-        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, links)
+        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated, links)
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
     ``pass``: forward to the logits, a training step, or decode, a token of each sequence with ``seq`` keys,
     its own among them. ``attention``: products, or fused (cuDNN's); auto:
     fused where there is a template. ``shards``: GPUs that share each layer as in Megatron-LM, of which this
-    is one; all-reduces are delays, those of 8 V100.
+    is one; all-reduces are delays, those of 8 V100. ``simulated``: layers that stand for all; 0: all are
+    simulated.
     """
     return made
 

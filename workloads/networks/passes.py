@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel
+from pysim.program.periods.shorten import inserted, shortened, with_launches
+from pysim.program.periods.shortened import LEAST_KEPT
 from pysim.workloads.framework.caching import reused
 from pysim.workloads.framework.optimizers import OPTIMIZERS, optimizer
 from pysim.workloads.library.choices.chooser import DEVICES, HOPPER, MEASURED
 from pysim.workloads.library.hopper import SMS
 
 if TYPE_CHECKING:
-    from pysim.workloads.framework.tape import Tape
+    from pysim.program.job import Memory, Tensor
+    from pysim.workloads.framework.tape import Tape, Value
     from pysim.workloads.kernels.machine_hints import MachineHints
 
 Pass = Literal["forward", "training", "decode"]
@@ -72,3 +76,44 @@ def job_of(name: str, tape: Tape, steps: int, optimized_by: str = "none") -> Job
     kernels += optimizer(optimized_by, tape.weights, tape.memory)
     events = [(before, after) for before, after in tape.events if after < len(kernels)]
     return Job(name, kernels, events, steps=steps, totals=tape.totals)
+
+
+def layers_job(
+    name: str, built: Callable[[int], Tape], layers: int, simulated: int = 0, optimized_by: str = "none"
+) -> Job:
+    """Return the job of a network of equal layers; ``built``: the tape of one of so many.
+
+    ``simulated``: the job holds so many of the layers, and the engine extrapolates to all; 0: all. The
+    optimiser's step is that of all parameters, of which launches that are alike are held as many times.
+    """
+    if simulated < 0 or 0 < simulated < LEAST_KEPT:
+        raise WorkloadError(
+            f"{name}: simulated = {simulated}: must be 0 (all layers), or {LEAST_KEPT} or more"
+        )
+    if not simulated or simulated >= layers:
+        return job_of(name, built(layers), layers, optimized_by)
+    tape, fewer = built(simulated), built(simulated - 1)
+    job = shortened(job_of(name, tape, simulated), job_of(name, fewer, simulated - 1), layers)
+    weights = _all_weights(name, tape, fewer, layers - simulated)
+    return with_launches(job, optimizer(optimized_by, weights, tape.memory), simulated)
+
+
+def _all_weights(name: str, tape: Tape, fewer: Tape, more: int) -> list[Value]:
+    """Return the parameters of a tape, and those of ``more`` layers like its last one."""
+    sizes = [[(w.tensor.rows, w.tensor.cols, w.tensor.item) for w in t.weights] for t in (tape, fewer)]
+    layer = inserted(*sizes)
+    if layer is None or len(layer) != 1:
+        raise WorkloadError(f"{name}: parameters of layers are not alike: simulated = 0 takes all layers")
+    place, count = layer[0]
+    copies = [_like(tape.memory, w) for _ in range(more) for w in tape.weights[place : place + count]]
+    return [*tape.weights[:place], *copies, *tape.weights[place:]]
+
+
+def _like(memory: Memory, weight: Value) -> Value:
+    """Return a parameter as large as another one, with a gradient where that has one."""
+
+    def copied(tensor: Tensor) -> Tensor:
+        return memory.tensor(tensor.name, tensor.rows, tensor.cols, tensor.item)
+
+    gradient = None if weight.gradient is None else copied(weight.gradient)
+    return replace(weight, tensor=copied(weight.tensor), gradient=gradient)

@@ -28,6 +28,7 @@ from .pointwise_parts import flat, line, loads, stores
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+FLOAT = 4
 MOST = {1: 110, 2: 64, 3: 48, 4: 36, 5: 30}  # tensors of a launch, by the number of lists
 
 
@@ -45,6 +46,15 @@ class Pass:
     registers: int
     library: str = ""
     partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What a launch uses beside its lists: ``sums`` that it leaves from ``done`` on, ``numbers`` it reads."""
+
+    sums: Tensor | None
+    done: int
+    numbers: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +83,17 @@ def packed(sizes: Sequence[int], lists: int) -> list[list[_Piece]]:
     return [pieces for pieces in launches if pieces]
 
 
-def multi_tensor(what: Pass, lists: Sequence[Sequence[Tensor]], sums: Tensor | None = None) -> list[Kernel]:
+def multi_tensor(
+    what: Pass,
+    lists: Sequence[Sequence[Tensor]],
+    sums: Tensor | None = None,
+    numbers: Sequence[Tensor] = (),
+) -> list[Kernel]:
     """Return the launches of a pass over lists of tensors, the first of each list, the second, and so on.
 
-    ``sums``: where a pass with ``partial`` leaves a sum for each TB of all launches, [1, n] of 4 B. Raises
-    WorkloadError for lists of other lengths, and tensors of other sizes.
+    ``sums``: where a pass with ``partial`` leaves a sum for each TB of all launches, [1, n] of 4 B.
+    ``numbers``: what a TB reads first, such as norms: of 4 B, [1, 1], or [1, tensors], of which it reads that
+    of its tensor. Raises WorkloadError for lists of other lengths, and tensors of other sizes.
     """
     sizes = [tensor.rows * tensor.cols for tensor in lists[0]]
     if any([tensor.rows * tensor.cols for tensor in each] != sizes for each in lists):
@@ -86,26 +102,26 @@ def multi_tensor(what: Pass, lists: Sequence[Sequence[Tensor]], sums: Tensor | N
         raise WorkloadError(
             f"{what.name}: {len(lists)} lists of {len(sizes)} tensors: must be 1 to 5 of some"
         )
+    if any(number.cols not in {1, len(sizes)} for number in numbers):
+        raise WorkloadError(f"{what.name}: numbers: must be one, or one for each of {len(sizes)} tensors")
     made, done = [], 0
     for pieces in packed(sizes, len(lists)):
         here = [[flat(each[piece.tensor]) for each in lists] for piece in pieces]
-        made.append(_launch(what, pieces, here, sums, done))
+        made.append(_launch(what, pieces, here, _Beside(sums, done, tuple(numbers))))
         done += pieces[-1].first + pieces[-1].tbs
     return made
 
 
-def partial_sums(lists: Sequence[Sequence[Tensor]]) -> int:
-    """Return how many sums a pass with ``partial`` leaves."""
-    return sum(-(-tensor.rows * tensor.cols // CHUNK) for tensor in lists[0])
+def partial_sums(tensors: Sequence[Tensor]) -> list[int]:
+    """Return how many sums a pass with ``partial`` leaves of each tensor."""
+    return [-(-tensor.rows * tensor.cols // CHUNK) for tensor in tensors]
 
 
-def _launch(
-    what: Pass, pieces: list[_Piece], tensors: list[list[Tensor]], sums: Tensor | None, done: int
-) -> Kernel:
+def _launch(what: Pass, pieces: list[_Piece], tensors: list[list[Tensor]], beside: _Beside) -> Kernel:
     tbs = pieces[-1].first + pieces[-1].tbs
-    end = max(
-        tensor.address + tensor.nbytes for each in (*tensors, [sums] if sums else []) for tensor in each
-    )
+    sums, done = beside.sums, beside.done
+    others = [*beside.numbers, *([sums] if sums else [])]
+    end = max(tensor.address + tensor.nbytes for each in (*tensors, others) for tensor in each)
     memory = Tensor("memory", 1, end, 1, 0)
     code: list[tuple[Op, ...]] = []
     rows = np.zeros(tbs, np.uint32)
@@ -117,9 +133,10 @@ def _launch(
             last = size != CHUNK
             at = piece.first + piece.tbs - 1
             rows[at if last else slice(piece.first, at + 1)] = len(code)
-            code.append(_code(what, piece, each, size, sums, done))
+            code.append(_code(what, piece, each, size, beside))
         accesses += [_access(each[place], "read", piece) for place in what.reads]
         accesses += [_access(each[place], "write", piece) for place in what.writes]
+    accesses += [_number_access(number, pieces) for number in beside.numbers]
     if sums is not None:
         accesses.append(_sums_access(sums, done))
     program = warp_specialized(
@@ -142,6 +159,17 @@ def _access(tensor: Tensor, mode: Mode, piece: _Piece) -> Access:
     return Access(tensor, mode, regions)
 
 
+def _number_access(number: Tensor, pieces: list[_Piece]) -> Access:
+    """Return what TBs read of a list of numbers: that of their tensor, or the only one."""
+    places = np.concatenate([np.full(p.tbs, p.tensor if number.cols > 1 else 0, np.int64) for p in pieces])
+
+    def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
+        at = places[np.asarray(tbs, np.int64)]
+        return np.stack([np.zeros_like(at), np.ones_like(at), at, at + 1], axis=1)
+
+    return Access(number, "read", regions)
+
+
 def _sums_access(sums: Tensor, done: int) -> Access:
     def regions(tbs: NDArray[np.int64]) -> NDArray[np.int64]:
         at = np.asarray(tbs, np.int64) + done
@@ -150,9 +178,7 @@ def _sums_access(sums: Tensor, done: int) -> Access:
     return Access(sums, "write", regions)
 
 
-def _code(
-    what: Pass, piece: _Piece, tensors: list[Tensor], size: int, sums: Tensor | None, done: int
-) -> tuple[Op, ...]:
+def _code(what: Pass, piece: _Piece, tensors: list[Tensor], size: int, beside: _Beside) -> tuple[Op, ...]:
     """Return the code of a TB that takes ``size`` elements; one by one where they are no whole vectors."""
     code, each = Code(), 1 if tensors[0].cols % ILP else ILP
     chunk = ADAM_THREADS * each
@@ -170,6 +196,11 @@ def _code(
         what.cost.element.times(each).emit(code)
         stores(code, 1, [of(place, after, active) for place in what.writes], level=0)
 
+    for number in beside.numbers:
+        base = number.address + (FLOAT * piece.tensor if number.cols > 1 else 0)
+        loads(code, 0, [line(0, FLOAT, ADAM_THREADS, base=base, active=1)], level=0)
+    if beside.numbers:
+        code.wait(0)
     what.cost.begin.emit(code)
     whole, rest = divmod(size, chunk)
     if whole:
@@ -178,8 +209,9 @@ def _code(
         code.loop_end(mark, whole)
     if rest:
         turn(whole, -(-rest // each))
-    if sums is not None:
+    if beside.sums is not None:
         code.barrier()
-        code.store(1, *line(0, 4, ADAM_THREADS, base=sums.address + done * 4, bx=4, active=1))
+        base = beside.sums.address + beside.done * FLOAT
+        code.store(1, *line(0, FLOAT, ADAM_THREADS, base=base, bx=FLOAT, active=1))
     code.exit()
     return tuple(code.ops)

@@ -58,7 +58,7 @@ def batch_norm2d(tape: Tape, x: Value, images: Images) -> Value:
         return tape.record((y,), (x,), lambda _: (None,))[0]
     running, kept = (memory.tensor(name, channels, KEPT, STATISTIC) for name in ("running", "kept"))
     affine = scale.tensor, shift.tensor
-    tape.launch([batch_norm_training(x.tensor, affine, running, kept, y)])
+    tape.launch([batch_norm_training(x.tensor, affine, (running,), (kept,), y)])
 
     def backward(given: Gradients) -> Gradients:
         of_x = memory.tensor("grad_images", x.tensor.rows, x.tensor.cols, x.tensor.item)
@@ -66,7 +66,7 @@ def batch_norm2d(tape: Tape, x: Value, images: Images) -> Value:
             memory.tensor("grad_scale", channels, 1, STATISTIC),
             memory.tensor("grad_shift", channels, 1, STATISTIC),
         )
-        tape.launch([batch_norm_backward(one(given), x.tensor, scale.tensor, kept, of_x, made)])
+        tape.launch([batch_norm_backward(one(given), x.tensor, scale.tensor, (kept,), of_x, made)])
         return of_x, *made
 
     return tape.record((y,), (x, scale, shift), backward)[0]

@@ -43,8 +43,8 @@ class Pass:
 class _Shape:
     """What a program depends on.
 
-    ``pixels``: of a plane of each tensor, ``items``: bytes of one; ``own``: values of a channel, bytes of
-    one, and whether they are written.
+    ``pixels``: of a plane of each tensor, ``items``: bytes of one; ``own``: which argument it is behind the
+    images, values of a channel, bytes of one, and whether they are written.
     """
 
     name: str
@@ -52,7 +52,7 @@ class _Shape:
     channels: int
     pixels: tuple[int, ...]
     items: tuple[int, ...]
-    own: tuple[tuple[int, int, bool], ...]
+    own: tuple[tuple[int, int, int, bool], ...]
     passes: tuple[Pass, ...]
     registers: int
 
@@ -68,8 +68,9 @@ def channel_kernel(
 ) -> Kernel:
     """Return the kernel of ``passes`` over ``images``, [count * channels, pixels] each.
 
-    ``own``: [channels, values], read before the first pass or written after the last. Raises WorkloadError
-    for tensors that have different planes, and a pass over planes of different sizes.
+    ``own``: [channels, values], read before the first pass or written after the last; one that is both is
+    given twice. Raises WorkloadError for tensors that have different planes, and a pass over planes of
+    different sizes.
     """
     rows = images[0].rows
     if rows % channels or any(t.rows != rows for t in images):
@@ -78,10 +79,18 @@ def channel_kernel(
         raise WorkloadError(f"{name}: a pass over planes of different sizes")
     count = rows // channels
     views = [Tensor(t.name, count, channels * t.cols, t.item, t.address) for t in images]
-    values = [Tensor(t.name, channels, t.rows * t.cols // channels, t.item, t.address) for t, _ in own]
+    apart: dict[int, Tensor] = {}  # by address: what is read and written is one argument
+    values = [
+        apart.setdefault(t.address, Tensor(t.name, channels, t.rows * t.cols // channels, t.item, t.address))
+        for t, _ in own
+    ]
+    places = list(apart)
     shape = _Shape(
         name, count, channels, tuple(t.cols for t in images), tuple(t.item for t in images),
-        tuple((v.cols, v.item, mode == "write") for v, (_, mode) in zip(values, own, strict=True)),
+        tuple(
+            (places.index(v.address), v.cols, v.item, mode == "write")
+            for v, (_, mode) in zip(values, own, strict=True)
+        ),
         tuple(passes), registers,
     )  # fmt: skip
     accesses = []
@@ -94,7 +103,7 @@ def channel_kernel(
     accesses += [
         Access(view, mode, partial(_rows, view.cols)) for view, (_, mode) in zip(values, own, strict=True)
     ]
-    return Kernel(name, _program(shape), (channels, 1, 1), (*views, *values), tuple(accesses))
+    return Kernel(name, _program(shape), (channels, 1, 1), (*views, *apart.values()), tuple(accesses))
 
 
 def _planes(count: int, pixels: int, tbs: Ints) -> Ints:
@@ -113,7 +122,7 @@ def _rows(cols: int, tbs: Ints) -> Ints:
 def _program(shape: _Shape) -> Program:
     code = Code()
     code.compute(int=40, control=6)
-    for number, (values, item, written) in enumerate(shape.own):
+    for number, values, item, written in shape.own:
         if not written:
             _own(code, shape, number, values, item)
     if any(not written for *_, written in shape.own):
@@ -122,7 +131,7 @@ def _program(shape: _Shape) -> Program:
         _pass(code, shape, each)
         if number < len(shape.passes) - 1 or any(written for *_, written in shape.own):
             _add_up(code)
-    for number, (values, item, written) in enumerate(shape.own):
+    for number, values, item, written in shape.own:
         if written:
             _own(code, shape, number, values, item, store=True)
     code.exit()
@@ -130,7 +139,7 @@ def _program(shape: _Shape) -> Program:
 
 
 def _args(shape: _Shape) -> int:
-    return len(shape.items) + len(shape.own)
+    return len(shape.items) + len({number for number, *_ in shape.own})
 
 
 def _own(code: Code, shape: _Shape, number: int, values: int, item: int, *, store: bool = False) -> None:

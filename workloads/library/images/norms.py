@@ -6,6 +6,7 @@ again. These kernels were not measured; passes and bytes are those of the algori
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,29 +30,34 @@ NUMBERS = 4  # of a channel in evaluation: scale, shift, mean, variance
 
 
 def batch_norm_training(
-    x: Tensor, affine: tuple[Tensor, Tensor], running: Tensor, kept: Tensor, y: Tensor
+    x: Tensor, affine: tuple[Tensor, Tensor], running: Sequence[Tensor], kept: Sequence[Tensor], y: Tensor
 ) -> Kernel:
     """Return the kernel that normalises each channel by its own mean and deviation.
 
-    ``affine``: scale and shift, [channels, 1]; ``running``: averages of both statistics, [channels, 2], which
-    it updates; ``kept``: statistics for the way back, [channels, 2]. ``x`` and ``y``: [images * channels,
-    pixels].
+    ``affine``: scale and shift, [channels, 1]; ``running``: averages of both statistics, which it updates, as
+    one tensor [channels, 2] or two [channels, 1]; ``kept``: statistics for the way back, likewise. ``x`` and
+    ``y``: [images * channels, pixels].
     """
     passes = Pass((0,), (), STATISTICS), Pass((0,), (1,), NORMALISE)
-    own: list[tuple[Tensor, Mode]] = [(affine[0], "read"), (affine[1], "read"), (running, "read")]
-    own += [(running, "write"), (kept, "write")]
-    made = channel_kernel("batch_norm_training", (x, y), own, passes, running.rows)
+    own: list[tuple[Tensor, Mode]] = [(each, "read") for each in (*affine, *running)]
+    own += [(each, "write") for each in (*running, *kept)]
+    made = channel_kernel("batch_norm_training", (x, y), own, passes, affine[0].rows)
     return replace(made, library=stand_in("bn_fw_tr_1C11_kernel_NCHW"))
 
 
 def batch_norm_backward(
-    gradient: Tensor, x: Tensor, scale: Tensor, kept: Tensor, of_x: Tensor, of_affine: tuple[Tensor, Tensor]
+    gradient: Tensor,
+    x: Tensor,
+    scale: Tensor,
+    kept: Sequence[Tensor],
+    of_x: Tensor,
+    of_affine: tuple[Tensor, Tensor],
 ) -> Kernel:
     """Return the kernel that makes the gradients of ``x`` and of scale and shift, [channels, 1]."""
     passes = Pass((0, 1), (), GRADIENT_SUMS), Pass((0, 1), (2,), GRADIENT)
-    own: list[tuple[Tensor, Mode]] = [(scale, "read"), (kept, "read")]
+    own: list[tuple[Tensor, Mode]] = [(each, "read") for each in (scale, *kept)]
     own += [(each, "write") for each in of_affine]
-    made = channel_kernel("batch_norm_backward", (gradient, x, of_x), own, passes, kept.rows)
+    made = channel_kernel("batch_norm_backward", (gradient, x, of_x), own, passes, scale.rows)
     return replace(made, library=stand_in("bn_bw_1C11_kernel_new"))
 
 

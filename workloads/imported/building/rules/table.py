@@ -9,7 +9,8 @@ from pysim.workloads.imported.graph import Node
 from pysim.workloads.library.memory import pointwise_costs as costs
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-from . import attention, copies, gemms, images, optimizers, recurrent, rows
+from . import attention, copies, gemms, optimizers, recurrent, rows
+from .images import convolutions, layers
 from .pointwise import pointwise
 from .stand_in import moving
 
@@ -102,10 +103,16 @@ RULES: dict[str, Rule] = {
     "mean": rows.reduction(exact=True),
     **{name: rows.reduction() for name in REDUCED},
     # images
-    "convolution": images.convolution,
-    "convolution_backward": images.convolution_backward,
-    "native_batch_norm": images.batch_norm_evaluation,
-    "max_pool2d_with_indices": images.max_pooling,
+    "convolution": convolutions.convolution,
+    "convolution_backward": convolutions.convolution_backward,
+    "native_batch_norm": layers.batch_norm,
+    "native_batch_norm_backward": layers.batch_norm_gradient,
+    "max_pool2d_with_indices": layers.max_pooling,
+    "max_pool2d_with_indices_backward": layers.max_pooling_gradient,
+    "avg_pool2d": layers.average_pooling,
+    "avg_pool2d_backward": layers.average_pooling_gradient,
+    "_adaptive_avg_pool2d": layers.adaptive_pooling,
+    "_adaptive_avg_pool2d_backward": layers.adaptive_pooling_gradient,
     # recurrent modules and optimisers
     "rnn": recurrent.forward,
     "_fused_adam": optimizers.fused_adam,

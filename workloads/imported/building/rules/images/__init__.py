@@ -1,0 +1,1 @@
+"""Operators of convolutional networks: convolutions, batch normalisation, pooling, and their gradients."""

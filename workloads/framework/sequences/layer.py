@@ -126,7 +126,7 @@ def _launch(tape: Tape, calls: Sequence[Launched], streams: int) -> None:
     if apart:
         tape.events.append((last, len(tape.kernels)))  # the next launch, whatever it is
     for call in calls:
-        tape.launch(_marked(tape, call.after))
+        tape.launch(_marked(tape, [*call.after, *call.weights]))
 
 
 def _marked(tape: Tape, kernels: Sequence[Kernel]) -> list[Kernel]:

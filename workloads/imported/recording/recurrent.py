@@ -16,6 +16,11 @@ from pysim.errors import WorkloadError
 from .recorder import Recorder
 
 GATES = {"vanilla": 1, "gru": 3, "lstm": 4}
+# values of a unit and step that a pass leaves for the way back, as the library's kernels do: outputs, those
+# of both directions side by side, and what cells keep (an LSTM's state among it)
+KEPT = {"vanilla": 2, "gru": 6, "lstm": 7}
+ROWS_BEFORE = 16  # of states before the first step, in a pass of one kernel
+APART = 64  # elements after each part of what is kept, so that the next one begins at a multiple of 256 B
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +80,10 @@ class _Rnn(torch.autograd.Function):  # type: ignore[misc]
         wanted = any(ctx.needs_input_grad)
         outputs = [y, *last]
         if wanted:
-            # gates and states of all steps, which the way back reads (cuDNN's reserve space)
-            wide = module.layers * module.directions * (GATES[module.cell] + 1) * hidden
-            outputs.append(x.new_empty((steps, batch, wide)))
+            # what the way back reads, in the place of cuDNN's reserve space, whose size is not known
+            passes = module.layers * module.directions
+            rows = (steps + 1) * batch + ROWS_BEFORE
+            outputs.append(x.new_empty((passes * KEPT[module.cell], rows * hidden + APART)))
             ctx.save_for_backward(x, y, outputs[-1], *states, *weights)
         ctx.recorder, ctx.module = recorder, module
         recorder.emit("pysim.rnn", _arguments(module, x, states, weights, wanted), outputs)
@@ -90,7 +96,7 @@ class _Rnn(torch.autograd.Function):  # type: ignore[misc]
         states, weights = others[:many], others[many:]
         of_x = torch.empty_like(x) if ctx.needs_input_grad[2] else None
         of_states = [torch.empty_like(state) for state in states]
-        of_weights = [torch.empty_like(weight) for weight in weights]
+        of_weights = flattened(weights, torch.empty(0, dtype=x.dtype, device=x.device))
         arguments = _arguments(ctx.module, x, states, weights, True) | {"y": y, "kept": kept}
         arguments["given"] = tuple(each for each in given if each is not None)
         outputs = [each for each in (of_x, *of_states, *of_weights) if each is not None]
@@ -106,3 +112,16 @@ def _arguments(
         "layers": module.layers, "directions": module.directions, "training": training,
         "dropout": module.dropout if module.train else 0.0,
     }  # fmt: skip
+
+
+def flattened(weights: Sequence[Any], like: Any) -> list[Any]:
+    """Return new tensors of the shapes of a module's weights, one behind another in one storage.
+
+    So cuDNN takes them (``flatten_parameters``) and gives their gradients: all matrices, then all biases.
+    """
+    order = sorted(range(len(weights)), key=lambda at: (weights[at].ndim == 1, at))
+    buffer, made, begin = like.new_empty(sum(w.numel() for w in weights)), {}, 0
+    for at in order:
+        made[at] = buffer[begin : begin + weights[at].numel()].view(weights[at].shape)
+        begin += weights[at].numel()
+    return [made[at] for at in range(len(weights))]

@@ -157,7 +157,11 @@ def _where(error: BaseException) -> str:
     found, step = "", error.__traceback__
     while step is not None:
         name = step.tb_frame.f_code.co_filename
-        if not name.startswith(("<", STDLIB)) and "/torch/" not in name and "/imported/" not in name:
+        if (
+            not name.startswith(("<", STDLIB))
+            and "/torch/" not in name
+            and "/workloads/imported/" not in name
+        ):
             found = f" ({name.rpartition('/')[2]}:{step.tb_lineno})"
         step = step.tb_next
     return found

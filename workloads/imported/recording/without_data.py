@@ -9,6 +9,8 @@ import torch
 
 from pysim.errors import WorkloadError
 
+from .recurrent import flattened
+
 
 def meta_model(model: Any) -> Any:
     """Return a copy of a module whose parameters and buffers have shapes and types, and no data.
@@ -21,6 +23,9 @@ def meta_model(model: Any) -> Any:
     with torch.no_grad():
         for tensor in (*model.parameters(), *model.buffers()):
             known[id(tensor)] = _empty(tensor)
+        for module in model.modules():
+            if isinstance(module, torch.nn.RNNBase):
+                known.update(_flat(module))
         for module in model.modules():
             for value in vars(module).values():
                 if isinstance(value, torch.Tensor):
@@ -47,6 +52,17 @@ def meta_inputs(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: meta_inputs(each) for key, each in value.items()}
     return value
+
+
+def _flat(module: Any) -> dict[int, Any]:
+    """Return the weights of a recurrent module by identity, in one storage, as they are on CUDA."""
+    weights = list(module.parameters())
+    if len({weight.dtype for weight in weights}) != 1 or module.proj_size:
+        return {}
+    made = flattened(weights, torch.empty(0, dtype=weights[0].dtype, device="meta"))
+    return {
+        id(old): torch.nn.Parameter(new, old.requires_grad) for old, new in zip(weights, made, strict=True)
+    }
 
 
 def _empty(tensor: Any) -> Any:

@@ -50,22 +50,28 @@ class Weights:
 
 @dataclass(slots=True)
 class Launched:
-    """Kernels of a call in the order of their launches: before its steps, of each step, after them."""
+    """Kernels of a call in the order of their launches: before its steps, of each step, after them.
+
+    ``weights``: of the gradients of weights, after all others.
+    """
 
     before: list[Kernel] = field(default_factory=list)
     steps: list[list[Kernel]] = field(default_factory=list)
     after: list[Kernel] = field(default_factory=list)
+    weights: list[Kernel] = field(default_factory=list)
 
     @property
     def kernels(self) -> list[Kernel]:
         """All of them."""
-        return [*self.before, *(kernel for step in self.steps for kernel in step), *self.after]
+        steps = (kernel for step in self.steps for kernel in step)
+        return [*self.before, *steps, *self.after, *self.weights]
 
 
 class Pass:
     """A layer of one direction: ``forward`` once, then ``backward`` once, if the pass is trained.
 
-    ``y``: the outputs, after ``forward``. ``dx`` and ``gradients``: after ``backward``.
+    ``y``: the outputs, after ``forward``; ``held``: what forward leaves for backward. ``dx`` and
+    ``gradients``: after ``backward``.
     """
 
     dx: Tensor | None = None
@@ -79,10 +85,14 @@ class Pass:
         weights: Weights,
         *,
         reverse: bool = False,
+        first: tuple[Tensor, ...] = (),
+        out: Field | None = None,
         known: dict[Hashable, Made] | None = None,
     ) -> None:
         """Raise WorkloadError for operands that do not fit, and kernels without template.
 
+        ``first``: the states before the first step (h, and c of an LSTM); cleared ones if none are given.
+        ``out``: columns of a tensor that get the outputs, too, as where directions are side by side.
         ``known``: calls of GEMMs that passes share.
         """
         wanted = (p.batch * p.steps, p.into), (p.wide, p.into), (p.wide, p.hidden), (1, 2 * p.wide)
@@ -91,16 +101,20 @@ class Pass:
             raise WorkloadError(f"rnn: inputs and weights of {given}: must be {list(wanted)} of {p.item} B")
         check_pass(p)
         many_steps(p, int(p.persistent))
+        if p.persistent and out is not None:
+            raise WorkloadError("rnn: outputs beside others: of a kernel for each step alone")
         batch, hidden, item, rows = p.batch, p.hidden, p.item, p.batch * p.steps
         self.p, self.memory, self.x, self.w, self.reverse = p, memory, x, weights, reverse
         self.gemms = Gemms(p, memory, workspace=True, known=known)
         self.turned = weights
-        self.h0 = memory.tensor("h0", batch, hidden, item)
-        self.gates = x
+        self.given, self.out = bool(first), out
+        self.h0 = first[0] if first else memory.tensor("h0", batch, hidden, item)
+        self.gates, self.held = x, list[Tensor]()
         if not p.persistent:
             self.y = memory.tensor("y", rows, hidden, item)
         if p.cell == "lstm":
             self.c = memory.tensor("c", rows + batch, hidden, item)
+            self.c0 = first[1] if first else self.step(self.c, 0)
         if self.trained and KEPT[p.cell] and not p.persistent:
             self.reserve = memory.tensor("reserve", rows, KEPT[p.cell] * hidden, item)
 
@@ -121,12 +135,18 @@ class Pass:
         """Return the state before a step."""
         return self.step(self.y, self.time(number - 1)) if number else self.h0
 
+    def cell(self, number: int) -> Tensor:
+        """Return the cells of an LSTM before a step."""
+        return self.step(self.c, number) if number else self.c0
+
     def forward(self) -> Launched:
         """Return the kernels forward."""
         p, memory = self.p, self.memory
-        made = Launched([clear("clear_h", self.h0)])
-        if p.cell == "lstm":
-            made.before.append(clear("clear_c", self.step(self.c, 0)))
+        made = Launched()
+        if not self.given:
+            made.before.append(clear("clear_h", self.h0))
+        if p.cell == "lstm" and not self.given:
+            made.before.append(clear("clear_c", self.c0))
         if p.turned:
             pairs = [(w, memory.tensor("turned", w.cols, w.rows, w.item)) for w in (self.w.ih, self.w.hh)]
             made.before += [transpose("transpose", old, new) for old, new in pairs]
@@ -138,8 +158,14 @@ class Pass:
             made.steps.append(kept_states)
             first = states.address + SEQUENCES * states.pitch
             self.y = Tensor("y", p.batch * p.steps, p.hidden, p.item, first)
+            self.held = [self.gates, states]
         else:
             made.steps = [self._forward(number) for number in range(p.steps)]
+            self.held = [self.y]
+            if p.cell == "lstm":
+                self.held.append(self.c)
+            if self.trained and KEPT[p.cell]:
+                self.held.append(self.reserve)
         return made
 
     def _forward(self, number: int) -> list[Kernel]:
@@ -147,21 +173,32 @@ class Pass:
         kernels, state = self.gemms.make("hidden", self.turned.hh, before)
         reads = cell_reads(p, state, self.step(self.gates, now), self.w.bias)
         writes = [Field(self.step(self.y, now))]
+        if self.out is not None:
+            writes.append(Field(self.step(self.out.tensor, now), self.out.col))
         if p.cell == "gru":
             reads.append(Field(before))
         if p.cell == "lstm":
-            reads.append(Field(self.step(self.c, number)))
-            writes.append(Field(self.step(self.c, number + 1)))
+            reads.append(Field(self.cell(number)))
+            writes.append(Field(self.cell(number + 1)))
         if self.trained and KEPT[p.cell]:
             writes += kept(p, self.step(self.reserve, number))
         cell = cell_kernel(f"{p.cell}_cell", reads, writes, (p.batch, p.hidden), GATES[p.cell], p.cost)
         return [*kernels, cell]
 
-    def backward(self, dy: Tensor, col: int = 0, into: Tensor | None = None) -> Launched:
+    def backward(
+        self,
+        dy: Tensor,
+        col: int = 0,
+        into: Tensor | None = None,
+        *,
+        dh: Tensor | None = None,
+        gradients: Weights | None = None,
+    ) -> Launched:
         """Return the kernels backward.
 
         ``dy``: gradients of the outputs in its columns from ``col`` on. ``into``: where gradients of the
-        inputs of another direction are, to which these are added.
+        inputs of another direction are, to which these are added. ``dh``: the gradient of the last state.
+        ``gradients``: where those of the weights go, which somebody cleared; new memory if none are given.
         """
         p, memory = self.p, self.memory
         if not self.trained:
@@ -177,17 +214,20 @@ class Pass:
             made.steps.append(kernels)
         else:
             dgates = memory.tensor("dgates", p.batch * p.steps, p.wide, p.item)
-            made.steps = self._backward(dy, col, dgates)
-        made.after = self._end(dgates, into)
+            made.steps = self._backward(Field(dy, col), dgates, dh)
+        inputs, self.dx = self.gemms.make("input_back", self.w.ih, dgates, into)
+        made.after = list(inputs)
+        made.weights = self._weights(dgates, self.dx, gradients)
         return made
 
-    def _backward(self, dy: Tensor, col: int, dgates: Tensor) -> list[list[Kernel]]:
+    def _backward(self, dy: Field, dgates: Tensor, last: Tensor | None) -> list[list[Kernel]]:
         p, made = self.p, []
         dh, dc = (self.memory.tensor(name, p.batch, p.hidden, p.item) for name in ("dh", "dc"))
+        dh = last or dh
         for number in reversed(range(p.steps)):
             now = self.step(dgates, self.time(number))
-            given = Field(self.step(dy, self.time(number)), col), dh, dc
-            cells = [self.step(self.c, number + at) for at in (0, 1)] if p.cell == "lstm" else [dc, dc]
+            given = Field(self.step(dy.tensor, self.time(number)), dy.col), dh, dc
+            cells = [self.cell(number + at) for at in (0, 1)] if p.cell == "lstm" else [dc, dc]
             reserve = self.step(self.reserve, number) if KEPT[p.cell] else now
             states = self.state(number), self.state(number + 1)
             cell = back_cell(p, given, reserve, states, (cells[0], cells[1]), now)
@@ -195,26 +235,33 @@ class Pass:
             made.append([cell, *kernels])
         return made
 
-    def _end(self, dgates: Tensor, into: Tensor | None) -> list[Kernel]:
-        """Return gradients of inputs and weights; of the state's, first and other steps add up in place."""
-        p, memory, gemms, many = self.p, self.memory, self.gemms, self.p.steps - 1
-        inputs, self.dx = gemms.make("input_back", self.w.ih, dgates, into)
+    def _weights(self, dgates: Tensor, dx: Tensor, wanted: Weights | None) -> list[Kernel]:
+        """Return gradients of weights; of the state's, first and other steps add up in place."""
+        p, gemms, many = self.p, self.gemms, self.p.steps - 1
+        weights: list[Kernel] = []
+        if wanted is None:
+            wanted, dw = self._new_gradients()
+            weights.append(clear("clear_dw", dw))
+        kernels, made_ih = gemms.make("weights", self.x, dgates, wanted.ih)
+        weights += kernels
+        kernels, made_hh = gemms.make("weights_first", self.h0, self.step(dgates, self.time(0)), wanted.hh)
+        weights += kernels
+        if many:
+            later = self.step(self.y, int(self.reverse), many), self.step(dgates, 1 - self.reverse, many)
+            kernels, made_hh = gemms.make("weights_hidden", *later, wanted.hh)
+            weights += kernels
+        self.gradients = Weights(_first(made_ih, wanted.ih), _first(made_hh, wanted.hh), wanted.bias)
+        sums = bias_gradient("bias_gradient", dgates, wanted.bias, GATES[p.cell], p.cost)
+        return [*after_inputs(weights, dx), sums]
+
+    def _new_gradients(self) -> tuple[Weights, Tensor]:
+        """Return new memory for gradients of weights, and that of both matrices as one row."""
+        p, memory = self.p, self.memory
         first = -(-p.wide * p.into * p.item // ALIGN) * ALIGN // p.item  # elements before those of states
         dw = memory.tensor("dw", 1, first + p.wide * p.hidden, p.item)
         dw_ih = Tensor("dw_ih", p.wide, p.into, p.item, dw.address)
         dw_hh = Tensor("dw_hh", p.wide, p.hidden, p.item, dw.address + first * p.item)
-        kernels, made_ih = gemms.make("weights", self.x, dgates, dw_ih)
-        weights = [clear("clear_dw", dw), *kernels]
-        kernels, made_hh = gemms.make("weights_first", self.h0, self.step(dgates, self.time(0)), dw_hh)
-        weights += kernels
-        if many:
-            later = self.step(self.y, int(self.reverse), many), self.step(dgates, 1 - self.reverse, many)
-            kernels, made_hh = gemms.make("weights_hidden", *later, dw_hh)
-            weights += kernels
-        db = memory.tensor("db", 1, 2 * p.wide, p.item)
-        self.gradients = Weights(_first(made_ih, dw_ih), _first(made_hh, dw_hh), db)
-        sums = bias_gradient("bias_gradient", dgates, db, GATES[p.cell], p.cost)
-        return [*inputs, *after_inputs(weights, self.dx), sums]
+        return Weights(dw_ih, dw_hh, memory.tensor("db", 1, 2 * p.wide, p.item)), dw
 
 
 def _first(made: Tensor, wanted: Tensor) -> Tensor:

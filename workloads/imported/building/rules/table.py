@@ -115,6 +115,7 @@ RULES: dict[str, Rule] = {
     "_adaptive_avg_pool2d_backward": layers.adaptive_pooling_gradient,
     # recurrent modules and optimisers
     "rnn": recurrent.forward,
+    "rnn_backward": recurrent.backward,
     "_fused_adam": optimizers.fused_adam,
     "_fused_adamw": optimizers.fused_adam,
 }  # fmt: skip

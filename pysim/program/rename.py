@@ -3,7 +3,7 @@
 A framework's allocator reuses the memory of dead tensors, which adds WAR and WAW edges. Here every value gets
 its own memory. Where a kernel overwrites a whole buffer and reads nothing of it, the old contents are dead,
 so from this kernel on the buffer has new addresses. A buffer that is updated in place, or written by several
-kernels, keeps its addresses.
+kernels, keeps its addresses, as does one that a kernel names by an address in its program (``multi_tensor``).
 """
 
 from __future__ import annotations
@@ -28,8 +28,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+def _all_memory(kernel: Kernel) -> Tensor | None:
+    """Return an argument that is all memory, from address 0 on, where no access begins; else None."""
+    if any(access.tensor.address == 0 for access in kernel.accesses):
+        return None
+    return next((tensor for tensor in kernel.args if tensor.address == 0), None)
+
+
 def _tensors(kernel: Kernel) -> Iterable[Tensor]:
-    return (*kernel.args, *(access.tensor for access in kernel.accesses))
+    """Yield the tensors that a kernel names; all memory is none."""
+    memory = _all_memory(kernel)
+    args = (tensor for tensor in kernel.args if tensor is not memory)
+    return (*args, *(access.tensor for access in kernel.accesses))
 
 
 def _buffers(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
@@ -69,6 +79,10 @@ class _Renamer:
         self.spans = _buffers(kernels)
         self.starts = [start for start, _ in self.spans]
         self.next = max((end for _, end in self.spans), default=0)
+        self.fixed = {
+            self._buffer(access.tensor)
+            for kernel in kernels if _all_memory(kernel) is not None for access in kernel.accesses
+        }  # fmt: skip
         self.used: set[int] = set()
         self.shift: dict[int, int] = {}
         # the old tensor is kept beside the new one: an id is unique only while its object lives
@@ -111,7 +125,8 @@ class _Renamer:
             by_buffer.setdefault(self._buffer(access.tensor), []).append(access)
         for where, accesses in by_buffer.items():
             fresh = all(access.mode == "write" for access in accesses)
-            if where in self.used and fresh and self._whole(where, accesses, kernel.tbs):
+            movable = where in self.used and where not in self.fixed and fresh
+            if movable and self._whole(where, accesses, kernel.tbs):
                 lo, hi = self.spans[where]
                 self.shift[where] = -(-(self.next - lo) // ALIGN) * ALIGN
                 self.next = hi + self.shift[where]

@@ -7,10 +7,13 @@ from pysim import Job, Memory, simulate
 from pysim.dependence.dependences import dependences
 from pysim.errors import WorkloadError
 from pysim.program.pattern_check import check_patterns
+from pysim.program.rename import renamed
 from pysim.workloads.framework.optimizers import optimizer
 from pysim.workloads.framework.tape import Value
 from pysim.workloads.library.memory import embedding_sorted, multi_tensor, row_passes
+from pysim.workloads.library.memory.pointwise_flat import vectorised
 from pysim.workloads.library.memory.pointwise_loops import CHUNK, CHUNKS
+from pysim.workloads.library.memory.pointwise_parts import Work
 
 
 def _weights(memory, sizes, item=2):
@@ -116,3 +119,21 @@ def test_passes_over_rows_touch_what_they_declare(cols, item):
     # rows of a warp have a softmax that was measured
     shown = kernels[1:3] if 32 <= cols <= 1024 else kernels
     assert all(kernel.library.startswith("stands in") for kernel in shown)
+
+
+def test_renaming_moves_what_an_optimiser_does_not_touch():
+    """Its kernels have all memory as one argument, which is no buffer: others get memory of their own."""
+    memory = Memory()
+    weights = _weights(memory, [1024, 2048], 4)
+    source, used_twice = memory.tensor("x", 1, 1024, 4), memory.tensor("y", 1, 1024, 4)
+    before = [vectorised("relu", [source], [used_twice], Work(fp32=1)) for _ in range(2)]
+    step = optimizer("adamw", weights, memory)
+    first, second, *others = renamed(Job("step", [*before, *step])).kernels
+    assert first.args[1].address == used_twice.address != second.args[1].address
+    assert second.args[0].address == source.address
+    assert [k.accesses for k in others] == [k.accesses for k in step]
+    twice = renamed(Job("steps", [*step, *before, *step, *before])).kernels
+    moved = {k.args[1].address for k in twice if k.name == "relu"}
+    assert len(moved) == 4
+    touched = [{a.tensor.address for a in k.accesses} for k in twice if k.name != "relu"]
+    assert not any(moved & each for each in touched)

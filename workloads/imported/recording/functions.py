@@ -21,6 +21,8 @@ aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
 # cuDNN's attention: widths of a head are multiples of 8 up to 128; backward and forward alike
 CUDNN_MOST, CUDNN_EACH = 128, 8
+# of widths of a head in the memory-efficient kernels: vectors of 16 B (minimum_gemm_alignment, sdp_utils.cpp)
+EFFICIENT_EACH = {torch.float16: 8, torch.bfloat16: 8, torch.float32: 4}
 KEY = "AutogradMeta"  # of all tensors on the meta device but those of inference mode
 
 
@@ -54,7 +56,8 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    if query.ndim != 4 or query.dtype not in (*HALVES, torch.float32):
+    each = EFFICIENT_EACH.get(query.dtype, 0)
+    if query.ndim != 4 or not each or query.shape[-1] % each or value.shape[-1] % each:
         return aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
         )[0]

@@ -93,6 +93,16 @@ def backward(builder: Builder, node: Node) -> None:
             builder.launch([kernel], library=SHARED)
 
 
+def efficient(builder: Builder, node: Node) -> None:
+    """``_scaled_dot_product_efficient_attention`` and its gradient, which have no template.
+
+    PyTorch takes them for fp32 and for heads that cuDNN refuses: one fused kernel, eager and in a graph
+    (GPT-2 in fp32 on an H100), so that products and a softmax would not be what runs.
+    """
+    letter = "B" if "backward" in node.op else "F"
+    raise WorkloadError(f"kernel fmha_cutlass{letter} of {node.ref('query').dtype}: not measured")
+
+
 def _repeated(builder: Builder, ref: Ref, heads: int) -> Ref:
     """Return keys or values once for each head that takes them, heads one below the other."""
     (batch, kv_heads, length, d), (apart, step, pitch, right) = ref.shape, ref.strides

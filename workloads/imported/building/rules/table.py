@@ -89,6 +89,8 @@ RULES: dict[str, Rule] = {
     "baddbmm": gemms.baddbmm,
     "_scaled_dot_product_cudnn_attention": attention.forward,
     "_scaled_dot_product_cudnn_attention_backward": attention.backward,
+    "_scaled_dot_product_efficient_attention": attention.efficient,
+    "_scaled_dot_product_efficient_attention_backward": attention.efficient,
     # rows
     "native_layer_norm": rows.layer_norm,
     "native_layer_norm_backward": rows.layer_norm_backward,

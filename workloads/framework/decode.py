@@ -21,10 +21,9 @@ from pysim.workloads.library.attentions.attention import attention
 from pysim.workloads.library.attentions.attention_problem import ITEM, Attention
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
-from pysim.workloads.library.moved import Moves, moved
+from pysim.workloads.library.moved import Launches, Moves, moved
 
 from .operations import mm
-from .repeated import Made
 from .tape import Tape
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def attend(
     return mm(tape, dtype, (p.d, 1, p.k), "NN", (caches[1], shares), p.planes)
 
 
-def _flash(tape: Tape, p: Attention, q: Tensor, caches: list[Tensor]) -> Made:
+def _flash(tape: Tape, p: Attention, q: Tensor, caches: list[Tensor]) -> Launches:
     """Return FlashAttention-2 of given operands: its templates make their own."""
     begin = len(tape.memory.tensors)
     kernels, outputs = attention(p, tape.memory, backend="flash")

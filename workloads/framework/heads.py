@@ -15,9 +15,9 @@ from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.cat_copy import cat
 from pysim.workloads.library.memory.head_copies import Heads, Way, head_copy
+from pysim.workloads.library.moved import Launches
 
 from .operations import mm, one
-from .repeated import Made
 from .tape import Gradients, Tape, Value
 
 
@@ -128,7 +128,7 @@ def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropp
     o = rows("attended")
     places = Places(operands, (side_by_side(o),))
 
-    def make() -> Made:
+    def make() -> Launches:
         return attention(problem, memory, backend="cudnn", dropout=dropped, places=places)
 
     tape.call(("attention", problem, dropped), (qkv.tensor, o), make)
@@ -139,7 +139,7 @@ def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropp
         given_and_made = *operands, side_by_side(o), side_by_side(one(given))
         back = Places(given_and_made, tuple(map(side_by_side, gradients)))
 
-        def make_back() -> Made:
+        def make_back() -> Launches:
             return attention(problem, memory, backend="cudnn", backward=True, dropout=dropped, places=back)
 
         touched = qkv.tensor, o, one(given), *gradients

@@ -25,8 +25,8 @@ from pysim.workloads.library.memory.broadcast import add_repeated, masked_scale
 from pysim.workloads.library.memory.embedding_backward import MOST, SIDE, embedding_backward
 from pysim.workloads.library.memory.embedding_sorted import embedding_backward_sorted
 from pysim.workloads.library.memory.row_passes import few_columns_sum
+from pysim.workloads.library.moved import Launches
 
-from .repeated import Made
 from .tape import Gradients, Tape, Value
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def mm(
             device=tape.device,
         )
 
-    def make() -> Made:
+    def make() -> Launches:
         if len(operands) > 2:
             try:
                 kernels, made = launched(operands, "bias")
@@ -114,7 +114,7 @@ def column_sums(tape: Tape, gradient: Tensor) -> Tensor:
     """Return the sum of each column, the gradient of a bias."""
     if gradient.cols >= FEW:
 
-        def make() -> Made:
+        def make() -> Launches:
             launched = memory_ops.sum_columns(tape.memory, gradient, cold=True, sms=tape.sms)
             return launched.kernels, launched.outputs
 
@@ -245,7 +245,7 @@ def dropout(tape: Tape, a: Value) -> Value:
     if not tape.training:
         return a
 
-    def make() -> Made:
+    def make() -> Launches:
         launched = memory_ops.dropout(tape.memory, a.tensor, sms=tape.sms)
         return launched.kernels, launched.outputs
 
@@ -263,7 +263,7 @@ def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
     """Return the LayerNorm of each row."""
     operands = a.tensor, weight.tensor, bias.tensor
 
-    def make() -> Made:
+    def make() -> Launches:
         launched = memory_ops.layer_norm(tape.memory, *operands)
         return launched.kernels, launched.outputs
 
@@ -272,7 +272,7 @@ def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
     def backward(given: Gradients) -> Gradients:
         gradient = one(given)
 
-        def back() -> Made:
+        def back() -> Launches:
             stats = mean, deviation
             launched = memory_ops.layer_norm_backward(
                 tape.memory, gradient, *operands[:2], stats, sms=tape.sms

@@ -20,10 +20,7 @@ from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER, MEASURED
 from pysim.workloads.library.hopper import SMS
 from pysim.workloads.library.memory import memory_bound
-from pysim.workloads.library.moved import Made
-
-from .repeated import Made as Call
-from .repeated import Repeated
+from pysim.workloads.library.moved import Launches, Made, Repeats
 
 Gradients = Sequence["Tensor | None"]
 OTHER = stand_in("a kernel of PyTorch as measured on an H200")  # on another GPU
@@ -74,11 +71,11 @@ class Tape:
     flops: int = 0
     events: list[tuple[int, int]] = field(default_factory=list)
     gemms: dict[Hashable, Made] = field(default_factory=dict)
-    _repeated: Repeated = field(init=False)
+    _repeated: Repeats = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin without calls."""
-        self._repeated = Repeated(self.memory)
+        self._repeated = Repeats(self.memory)
 
     @property
     def sms(self) -> int:
@@ -110,7 +107,9 @@ class Tape:
         known = self.device in HOPPER
         self.kernels += kernels if known else [k if k.library else replace(k, library=OTHER) for k in kernels]
 
-    def call(self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Call]) -> tuple[Tensor, ...]:
+    def call(
+        self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Launches]
+    ) -> tuple[Tensor, ...]:
         """Launch what ``make`` returns, or what it returned for operands that are alike; return its results.
 
         ``key``: all that the kernels depend on beside the operands' shapes.

@@ -13,7 +13,7 @@ from pysim.program.job import Kernel, Memory, Tensor
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-Launches = tuple[tuple[Kernel, ...], Tensor]
+Launches = tuple[Sequence[Kernel], tuple[Tensor, ...]]
 
 
 def moved(kernel: Kernel, place: Callable[[Tensor], Tensor]) -> Kernel:
@@ -65,17 +65,17 @@ class Moves:
 
 @dataclass(slots=True)
 class Made:
-    """A call as it was first made: its operands, what it allocated, its kernels and their result."""
+    """A call as it was first made: its operands, what it allocated, its kernels and their results."""
 
     operands: Sequence[Tensor]
     own: list[Tensor]
-    kernels: tuple[Kernel, ...]
-    result: Tensor
+    kernels: Sequence[Kernel]
+    results: tuple[Tensor, ...]
 
 
 @dataclass(slots=True)
 class Repeats:
-    """Calls that were made once, of which others are the same on other tensors.
+    """Calls that were made once, of which others are the same on other tensors: they share their programs.
 
     ``known``: calls that were made; those of others may be shared. ``workspace``: what a call makes is where
     the call before of the same ``name`` made it.
@@ -86,36 +86,49 @@ class Repeats:
     known: dict[Hashable, Made] = field(default_factory=dict)
     owned: dict[Hashable, list[Tensor]] = field(default_factory=dict)
 
-    def launches(
+    def call(
         self,
-        name: str,
         key: Hashable,
         operands: Sequence[Tensor],
         make: Callable[[], Launches],
+        *,
+        name: str = "",
         into: Tensor | None = None,
     ) -> Launches:
-        """Return the kernels of a call, which ``make`` makes, and their result.
+        """Return the kernels of a call, which ``make`` makes, and the tensors that they leave.
 
-        ``key``: equal for calls that differ only in where their tensors are. ``into``: where the result goes,
-        if it has that size.
+        ``key``: all that they depend on beside the shapes of ``operands``, which are the only tensors given.
+        ``into``: where the first result goes, if it has that size.
         """
-        call = self.known.get(key)
+        key = key, *_alike(operands)
+        # where one is a part of another it is not known which of them a kernel names
+        mixed = any(a.overlaps(b) and a.address != b.address for a in operands for b in operands)
+        call = None if mixed else self.known.get(key)
         own = self.owned.get((name, key)) if self.workspace else None
         if call is None:
             mark = len(self.memory.tensors)
-            kernels, result = make()
+            kernels, results = make()
             own = self.memory.tensors[mark:]
-            call = self.known[key] = Made(operands, own, kernels, result)
+            call = Made(operands, own, kernels, results)
+            if not mixed:
+                self.known[key] = call
         elif own is None:
             own = [self.memory.tensor(each.name, each.rows, each.cols, each.item) for each in call.own]
         self.owned[name, key] = own
+        goes = next(
+            (t.address for t in call.results[:1] if into is not None and into.nbytes == t.nbytes), None
+        )
         pairs = [*zip(call.operands, operands, strict=True)]
         for old, new in zip(call.own, own, strict=True):
-            goes = (
-                into is not None and into.nbytes == call.result.nbytes and old.address == call.result.address
-            )
-            pairs.append((old, into if goes and into is not None else new))
+            pairs.append((old, into if into is not None and old.address == goes else new))
         place = Moves([pair for pair in pairs if pair[0].address != pair[1].address])
         if not place.pairs:
-            return call.kernels, call.result
-        return tuple(moved(kernel, place) for kernel in call.kernels), place(call.result)
+            return call.kernels, call.results
+        return [moved(kernel, place) for kernel in call.kernels], tuple(map(place, call.results))
+
+
+def _alike(operands: Sequence[Tensor]) -> tuple[Hashable, Hashable]:
+    """Return the shapes of operands, and which of them are the same."""
+    shapes = tuple((tensor.rows, tensor.cols, tensor.item) for tensor in operands)
+    addresses = [tensor.address for tensor in operands]
+    return shapes, tuple(map(addresses.index, addresses))

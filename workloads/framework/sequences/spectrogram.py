@@ -15,7 +15,6 @@ from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.operations import one
-from pysim.workloads.framework.repeated import Made
 from pysim.workloads.framework.tape import Gradients, Tape, Value
 from pysim.workloads.framework.vision.convolve import biased, placed, room
 from pysim.workloads.library.choices.chooser import HOPPER
@@ -26,6 +25,7 @@ from pysim.workloads.library.memory.images import Images
 from pysim.workloads.library.memory.memory_bound import converted
 from pysim.workloads.library.memory.pointwise_flat import vectorised
 from pysim.workloads.library.memory.pointwise_parts import Work, whole
+from pysim.workloads.library.moved import Launches
 
 UNFOLD = stand_in("im2col of cuDNN's GEMM algorithm")
 CLAMP, CLAMP_BACK = Work(fp32=2), Work(fp32=3)
@@ -77,7 +77,7 @@ def convolved(
         if tape.device not in HOPPER:
             return _unfolded(tape, conv, read, shape)
 
-        def make() -> Made:
+        def make() -> Launches:
             kernels = nearest_convolution(conv, tape.memory)
             made = room(tape, direction, shape, item, kernels)
             return placed(kernels, read, made, tape.memory), (made,)

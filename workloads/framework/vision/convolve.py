@@ -36,8 +36,8 @@ from .tiled import by_tiles
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel, Memory
-    from pysim.workloads.framework.repeated import Made
     from pysim.workloads.framework.tape import Gradients, Tape, Value
+    from pysim.workloads.library.moved import Launches
 
 ORDER = "order"  # a word that orders the kernels of a call
 
@@ -97,7 +97,7 @@ def _dense(
     def launch(direction: str, name: str, shape: tuple[int, int], *read: Tensor) -> Tensor:
         problem = _problem(images, out, window, direction, dtype)
 
-        def make() -> Made:
+        def make() -> Launches:
             kernels = _chosen(tape, problem)
             if not kernels:
                 made = tape.memory.tensor(name, *shape, item)

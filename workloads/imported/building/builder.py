@@ -16,8 +16,9 @@ from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory.memory_bound import Launched
 from pysim.workloads.library.memory.pointwise_gather import drawn
 from pysim.workloads.library.memory.pointwise_parts import whole
+from pysim.workloads.library.moved import Moves
 
-from .made import SCRATCH, Made, Moves, given_of, key_of, storages_of
+from .made import SCRATCH, Made, at_new_places, given_of, key_of, storages_of
 from .places import Places
 
 Rule = Callable[["Builder", Node], None]
@@ -80,26 +81,25 @@ class Builder:
 
     def _add(self, node: Node, made: Made, storages: list[int]) -> None:
         """Add kernels with each tensor where it is now; what the node alone needs is freed after it."""
-        moves, results = Moves(), Moves()
+        pairs = []
         for root, number in zip(made.roots, storages, strict=True):
-            moves.add(root, self.places.root(number).address)
-        for tensor, target in made.bound:
-            results.add(tensor, target.address + (moves.find(target.address) or 0))
+            pairs.append((root, replace(root, address=self.places.root(number).address)))
+        now = Moves(pairs)
+        results = Moves([(t, replace(t, address=now(target).address)) for t, target in made.bound])
         taken = []
         for tensor in made.scratch:
-            by = results.find(tensor.address)
-            if by is None and tensor.address in made.given:
-                kept = self.places.memory.tensor(tensor.name, tensor.rows, tensor.cols, tensor.item)
-                moves.add(tensor, kept.address)
-            elif by is None:
+            new = results(tensor)
+            if new is tensor and tensor.address in made.given:
+                new = self.places.memory.tensor(tensor.name, tensor.rows, tensor.cols, tensor.item)
+            elif new is tensor:
                 block = self.places.allocator.take(tensor.nbytes)
                 taken.append((block, tensor.nbytes))
-                moves.add(tensor, block.address)
-            else:
-                moves.add(tensor, tensor.address + by)
+                new = replace(tensor, address=block.address)
+            pairs.append((tensor, new))
         for block, nbytes in taken:
             self.places.allocator.free(block, nbytes)
-        self.kernels += map(moves.kernel, made.kernels)
+        place = Moves(pairs)
+        self.kernels += [at_new_places(kernel, place) for kernel in made.kernels]
         self.flops += made.flops
         for at in made.counts:
             self.ascends(node.outputs[at])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
 from pysim.workloads.imported.graph import Argument, Node, Ref
-from pysim.workloads.library.moved import moved
+from pysim.workloads.library.moved import Moves, moved
 
 SCRATCH = 1 << 52  # from here on templates make tensors of their own, which then get a place
 # name addresses in their programs, or draw what they read: made anew each time
@@ -71,37 +70,15 @@ def given_of(kernels: Sequence[Kernel]) -> frozenset[int]:
     return frozenset(given - written)
 
 
-@dataclass(slots=True)
-class Moves:
-    """By how many bytes tensors move: those of ranges of addresses."""
+def at_new_places(kernel: Kernel, place: Moves) -> Kernel:
+    """Return a kernel with its tensors where ``place`` puts them.
 
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    by: list[int] = field(default_factory=list)
-    known: dict[Tensor, Tensor] = field(default_factory=dict)
-
-    def add(self, tensor: Tensor, address: int) -> None:
-        """Let all that lies in ``tensor`` move so that it begins at ``address``."""
-        at = bisect.bisect(self.starts, tensor.address)
-        self.starts.insert(at, tensor.address)
-        self.ends.insert(at, tensor.address + max(1, tensor.nbytes))
-        self.by.insert(at, address - tensor.address)
-
-    def find(self, address: int) -> int | None:
-        """Return by how many bytes an address moves; None: it is in no range."""
-        at = bisect.bisect(self.starts, address) - 1
-        return self.by[at] if at >= 0 and address < self.ends[at] else None
-
-    def place(self, tensor: Tensor) -> Tensor:
-        """Return a tensor at its new place; raise WorkloadError for scratch without one."""
-        if tensor not in self.known:
-            by = self.find(tensor.address)
-            if by is None and tensor.address >= SCRATCH:
-                raise WorkloadError(f"tensor {tensor.name}: not among the template's own")
-            self.known[tensor] = replace(tensor, address=tensor.address + by) if by else tensor
-        return self.known[tensor]
-
-    def kernel(self, kernel: Kernel) -> Kernel:
-        """Return a kernel with its tensors at their new places."""
-        tensors = (*kernel.args, *(access.tensor for access in kernel.accesses))
-        return moved(kernel, self.place) if any(self.find(t.address) for t in tensors) else kernel
+    Raises WorkloadError for scratch that has no place.
+    """
+    moves = False
+    for tensor in (*kernel.args, *(access.tensor for access in kernel.accesses)):
+        stays = place(tensor) is tensor
+        if stays and tensor.address >= SCRATCH:
+            raise WorkloadError(f"tensor {tensor.name}: not among the template's own")
+        moves = moves or not stays
+    return moved(kernel, place) if moves else kernel

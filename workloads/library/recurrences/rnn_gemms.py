@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pysim.workloads.library.choices.chooser import HOPPER, chosen
 from pysim.workloads.library.gemms.launches import gemm, launches_of, predicted
 from pysim.workloads.library.gemms.told import told_launches
-from pysim.workloads.library.moved import Made, Repeats
+from pysim.workloads.library.moved import Launches, Made, Repeats
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -39,9 +39,16 @@ class Gemms:
     ) -> tuple[tuple[Kernel, ...], Tensor]:
         """Return the kernels of a role's GEMM, and its result; ``into``: where it goes."""
         key = self.p.problem(role), self.p.kernels.get(role), self.p.device
-        return self.repeats.launches(role, key, (a, b), lambda: self._made(role, (a, b)), into)
+        kernels, (result,) = self.repeats.call(
+            key, (a, b), lambda: self._made(role, (a, b)), name=role, into=into
+        )
+        return tuple(kernels), result
 
-    def _made(self, role: str, operands: tuple[Tensor, Tensor]) -> tuple[tuple[Kernel, ...], Tensor]:
+    def _made(self, role: str, operands: tuple[Tensor, Tensor]) -> Launches:
+        kernels, result = self._launched(role, operands)
+        return kernels, (result,)
+
+    def _launched(self, role: str, operands: tuple[Tensor, Tensor]) -> tuple[tuple[Kernel, ...], Tensor]:
         p, memory, problem = self.p, self.memory, self.p.problem(role)
         if role in p.kernels:
             return told_launches(p.kernels[role], problem, memory, operands)

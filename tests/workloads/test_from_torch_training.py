@@ -37,6 +37,17 @@ def test_recurrent_modules_train_without_stand_ins_for_passes(cell, layers, both
     assert all(any(g.overlaps(tensor) for tensor in made) for g in gradients)
 
 
+def test_directions_have_streams_that_meet_after_each_layer():
+    job = pysim.from_torch(nn.GRU(64, 64, 2, bidirectional=True), torch.empty(5, 8, 64))
+    assert [k.stream for k in job.kernels if k.name == "gru_cell"] == [0, 1] * 10
+    (fork, first), (last, join) = job.events[:2]
+    streams = [k.stream for k in job.kernels]
+    assert streams[fork : first + 1] == [0] * (first - fork) + [1]
+    assert (streams[last], streams[join]) == (1, 0)
+    runs = pysim.simulate("h200", job, "stream,graph").tables()["runs"]
+    assert set(runs["status"].tolist()) == {b"ok"}
+
+
 def test_weights_of_a_recurrent_module_are_one_storage_as_on_cuda():
     graph = recorded(nn.GRU(64, 64, 2), torch.empty(5, 8, 64), train="sgd")
     (node,) = (node for node in graph.nodes if node.op == "pysim.rnn")

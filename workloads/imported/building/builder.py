@@ -29,15 +29,18 @@ class Builder:
     """The kernels of the nodes so far.
 
     ``scratch``: the memory of templates, whose tensors are results of a node or needed by it alone.
+    ``events``: pairs of kernels, the later of which waits in another stream.
     """
 
     graph: Graph
     device: str = "h200"
     kernels: list[Kernel] = field(default_factory=list)
     flops: int = 0
+    events: list[tuple[int, int]] = field(default_factory=list)
     places: Places = field(init=False)
     scratch: Memory = field(default_factory=lambda: Memory(SCRATCH))
     _launched: list[Kernel] = field(default_factory=list)
+    _events: list[tuple[int, int]] = field(default_factory=list)
     _bound: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     _ascending: set[int] = field(default_factory=set)
     _made: dict[Hashable, Made] = field(default_factory=dict)
@@ -67,6 +70,7 @@ class Builder:
     def _make(self, node: Node, rule: Rule, storages: list[int]) -> Made:
         """Return what a rule makes of a node."""
         self.scratch, self._bound, self._launched, flops = Memory(SCRATCH), [], [], self.flops
+        self._events = []
         roots = tuple(map(self.places.root, storages))
         try:
             rule(self, node)
@@ -77,7 +81,8 @@ class Builder:
             self.places.forget_temporary()
         counts = tuple(at for at, ref in enumerate(node.outputs) if self.counts_up(ref))
         scratch, given = tuple(self.scratch.tensors), given_of(self._launched)
-        return Made(tuple(self._launched), roots, tuple(self._bound), scratch, given, more, counts)
+        events, bound = tuple(self._events), tuple(self._bound)
+        return Made(tuple(self._launched), roots, bound, scratch, given, more, counts, events)
 
     def _add(self, node: Node, made: Made, storages: list[int]) -> None:
         """Add kernels with each tensor where it is now; what the node alone needs is freed after it."""
@@ -98,7 +103,8 @@ class Builder:
             pairs.append((tensor, new))
         for block, nbytes in taken:
             self.places.allocator.free(block, nbytes)
-        place = Moves(pairs)
+        place, first = Moves(pairs), len(self.kernels)
+        self.events += [(first + before, first + after) for before, after in made.events]
         self.kernels += [at_new_places(kernel, place) for kernel in made.kernels]
         self.flops += made.flops
         for at in made.counts:
@@ -110,6 +116,15 @@ class Builder:
             own = kernel.library or ("" if self.device in HOPPER else OTHER)
             named = ", ".join(text for text in (own, library) if text)
             self._launched.append(replace(kernel, library=named))
+
+    @property
+    def launched(self) -> int:
+        """Kernels of the node so far."""
+        return len(self._launched)
+
+    def wait(self, before: int, after: int) -> None:
+        """Let kernel ``after`` of the node, or the next node's first, wait for ``before`` in another stream."""
+        self._events.append((before, after))
 
     def bind(self, made: Tensor, target: Tensor) -> None:
         """Put a tensor of a template where ``target`` is; its parts go with it."""

@@ -58,7 +58,7 @@ def job_of(
     approximate: bool = False,
     arguments: Mapping[str, object] | None = None,
 ) -> Job:
-    """Return the kernels that the operations of a graph launch, one stream, as a job.
+    """Return the kernels that the operations of a graph launch, as a job.
 
     ``device``: whose kernels libraries launch, one of ``workloads.library.choices.chooser.DEVICES``.
     ``approximate``: let kernels of as many bytes stand in for operators without a template; their ``library``
@@ -87,4 +87,5 @@ def job_of(
     if not builder.kernels:
         raise WorkloadError(f"from_torch: {graph.name}: the run launches no kernel")
     totals = Totals(graph.parameters, builder.flops)
-    return Job(graph.name, builder.kernels, totals=totals).with_arguments(dict(arguments or {}))
+    events = [(before, after) for before, after in builder.events if after < len(builder.kernels)]
+    return Job(graph.name, builder.kernels, events, totals=totals).with_arguments(dict(arguments or {}))

@@ -22,7 +22,7 @@ class Made:
     ``roots``: the node's storages, in the order in which it names them, where they were then. ``bound``:
     scratch tensors that are results, and where those were. ``scratch``: all tensors of templates; ``given``:
     those that nothing writes before they are read, such as statistics. ``counts``: places of the results that
-    count up. ``error``: why there are no kernels.
+    count up. ``events``: as those of a job, from the node's first kernel on. ``error``: why there are none.
     """
 
     kernels: tuple[Kernel, ...] = ()
@@ -32,6 +32,7 @@ class Made:
     given: frozenset[int] = frozenset()
     flops: int = 0
     counts: tuple[int, ...] = ()
+    events: tuple[tuple[int, int], ...] = ()
     error: str = ""
 
 

@@ -2,8 +2,9 @@
 
 A module is a pass for each layer and direction (``library.recurrences.layer``). What forward leaves for
 backward is in one tensor of the graph, in the order of the passes. Steps of both directions are launched in
-turn, in one stream. Backward, gradients of states and inputs of all layers come first, then one fill of all
-gradients of weights, then these (cudnnRNNBackwardData_v8, cudnnRNNBackwardWeights_v8).
+turn, those of the second in a stream of their own. Backward, gradients of states and inputs of all layers
+come first, then one fill of all gradients of weights, then these (cudnnRNNBackwardData_v8,
+cudnnRNNBackwardWeights_v8).
 """
 
 from __future__ import annotations
@@ -226,9 +227,16 @@ class _Module:
         library = STEPS if small else ""
         for call in calls:
             self.builder.launch(call.before, library=library)
+        builder, begun = self.builder, False
+        fork = builder.launched - 1
         for steps in zip(*(call.steps for call in calls), strict=True):
-            for kernels in steps:
-                self.builder.launch(kernels, library=library)
+            for number, kernels in enumerate(steps):
+                if number and not begun:
+                    builder.wait(fork, builder.launched)
+                    begun = True
+                builder.launch([replace(k, stream=number) for k in kernels], library=library)
+        if begun:
+            builder.wait(builder.launched - 1, builder.launched)  # the next launch, whatever it is
         for call in calls:
             self.builder.launch(call.after, library=library)
 

@@ -210,6 +210,20 @@ def test_rows_that_no_template_cuts_are_taken_whole():
     assert set(runs["status"]) in ({"ok"}, {b"ok"})
 
 
+@pytest.mark.parametrize("first", [1, 2, 4, 60])
+def test_views_that_begin_anywhere_are_read_where_they_are(first):
+    """The core takes arguments at multiples of 256 B, and refuses addresses outside of what is declared."""
+    drawn = Drawn()
+    x = drawn.new(8192, dtype="fp32")
+    part = Ref(x.storage, first, (4096,), (1,), "fp32")
+    drawn.add("aten.relu", [drawn.new(4096, dtype="fp32", kind="result")], self=part)
+    job = job_of(drawn.graph)
+    read = next(a.tensor for a in job.kernels[0].accesses if a.mode == "read")
+    assert read.address % 256 == 4 * first % 256
+    runs = simulate("h200", job, "stream,tb_static", overrides={"sim.oracle": 1}).tables()["runs"]
+    assert set(runs["status"].tolist()) == {b"ok"}
+
+
 def test_an_embedding_of_positions_takes_rows_in_order():
     drawn = Drawn()
     table = drawn.new(64, 128)

@@ -18,6 +18,7 @@ from pysim.workloads.library.memory.pointwise_gather import drawn
 from pysim.workloads.library.memory.pointwise_parts import whole
 from pysim.workloads.library.moved import Moves
 
+from .aligned import shifted
 from .made import SCRATCH, Made, at_new_places, given_of, key_of, storages_of
 from .places import Places
 
@@ -74,6 +75,7 @@ class Builder:
         roots = tuple(map(self.places.root, storages))
         try:
             rule(self, node)
+            kernels = self._shifted()
         except WorkloadError as error:
             return Made(error=str(error))
         finally:
@@ -82,7 +84,12 @@ class Builder:
         counts = tuple(at for at, ref in enumerate(node.outputs) if self.counts_up(ref))
         scratch, given = tuple(self.scratch.tensors), given_of(self._launched)
         events, bound = tuple(self._events), tuple(self._bound)
-        return Made(tuple(self._launched), roots, bound, scratch, given, more, counts, events)
+        return Made(kernels, roots, bound, scratch, given, more, counts, events)
+
+    def _shifted(self) -> tuple[Kernel, ...]:
+        """Return the kernels of the node with code for where their tensors will begin within 256 B."""
+        place = Moves([(tensor, replace(tensor, address=target.address)) for tensor, target in self._bound])
+        return tuple(shifted(k, [place(tensor).address for tensor in k.args]) for k in self._launched)
 
     def _add(self, node: Node, made: Made, storages: list[int]) -> None:
         """Add kernels with each tensor where it is now; what the node alone needs is freed after it."""
@@ -123,7 +130,7 @@ class Builder:
         return len(self._launched)
 
     def wait(self, before: int, after: int) -> None:
-        """Let kernel ``after`` of the node, or the next node's first, wait for ``before`` in another stream."""
+        """Let kernel ``after``, of the node or the next, wait for ``before``, which is in another stream."""
         self._events.append((before, after))
 
     def bind(self, made: Tensor, target: Tensor) -> None:

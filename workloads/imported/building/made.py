@@ -6,9 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Kernel, Tensor
+from pysim.program.job import ALIGN, Kernel, Tensor
 from pysim.workloads.imported.graph import Argument, Node, Ref
 from pysim.workloads.library.moved import Moves, moved
+
+from .aligned import aligned
 
 SCRATCH = 1 << 52  # from here on templates make tensors of their own, which then get a place
 # name addresses in their programs, or draw what they read: made anew each time
@@ -72,7 +74,7 @@ def given_of(kernels: Sequence[Kernel]) -> frozenset[int]:
 
 
 def at_new_places(kernel: Kernel, place: Moves) -> Kernel:
-    """Return a kernel with its tensors where ``place`` puts them.
+    """Return a kernel with its tensors where ``place`` puts them, arguments from a multiple of 256 B on.
 
     Raises WorkloadError for scratch that has no place.
     """
@@ -82,4 +84,7 @@ def at_new_places(kernel: Kernel, place: Moves) -> Kernel:
         if stays and tensor.address >= SCRATCH:
             raise WorkloadError(f"tensor {tensor.name}: not among the template's own")
         moves = moves or not stays
-    return moved(kernel, place) if moves else kernel
+    made = moved(kernel, place) if moves else kernel
+    if any(tensor.address % ALIGN for tensor in made.args):
+        made = replace(made, args=tuple(map(aligned, made.args)))
+    return made

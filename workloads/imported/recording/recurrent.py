@@ -20,6 +20,7 @@ GATES = {"vanilla": 1, "gru": 3, "lstm": 4}
 # of both directions side by side, and what cells keep (an LSTM's state among it)
 KEPT = {"vanilla": 2, "gru": 6, "lstm": 7}
 ROWS_BEFORE = 16  # of states before the first step, in a pass of one kernel
+EVEN = 256  # bytes
 APART = 64  # elements after each part of what is kept, so that the next one begins at a multiple of 256 B
 
 
@@ -118,10 +119,15 @@ def flattened(weights: Sequence[Any], like: Any) -> list[Any]:
     """Return new tensors of the shapes of a module's weights, one behind another in one storage.
 
     So cuDNN takes them (``flatten_parameters``) and gives their gradients: all matrices, then all biases.
+    Here each matrix begins at a multiple of 256 B, as templates of GEMMs want it.
     """
     order = sorted(range(len(weights)), key=lambda at: (weights[at].ndim == 1, at))
-    buffer, made, begin = like.new_empty(sum(w.numel() for w in weights)), {}, 0
+    each, begins, end = EVEN // like.element_size(), {}, 0
     for at in order:
-        made[at] = buffer[begin : begin + weights[at].numel()].view(weights[at].shape)
-        begin += weights[at].numel()
-    return [made[at] for at in range(len(weights))]
+        begins[at] = end
+        end += weights[at].numel() if weights[at].ndim == 1 else -(-weights[at].numel() // each) * each
+    buffer = like.new_empty(end)
+    return [
+        buffer[begins[at] : begins[at] + weight.numel()].view(weight.shape)
+        for at, weight in enumerate(weights)
+    ]

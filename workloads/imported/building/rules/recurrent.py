@@ -78,8 +78,8 @@ def backward(builder: Builder, node: Node) -> None:
         module.launch(layer)
     if of_x is not None:
         builder.bind(dy, module.rows(of_x, of_x.shape[-1]))
-    buffer = sum(ref.elements for ref in of_weights)
     begin = min(of_weights, key=lambda ref: ref.offset)
+    buffer = builder.graph.storages[begin.storage].nbytes // begin.item
     element_wise(builder, "fill", [], [replace(begin, shape=(buffer,), strides=(1,))], Work())
     for layer in reversed(module.layers):
         for number in layer:

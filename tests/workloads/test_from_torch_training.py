@@ -89,3 +89,29 @@ def test_what_has_no_template_in_a_cnn_is_listed_at_once():
     groups = nn.Sequential(nn.Conv2d(8, 16, 3, groups=4), nn.MaxPool2d(3, 2, ceil_mode=True))
     with pytest.raises(WorkloadError, match=r"aten.convolution x 1 .*groups 4.*ceil_mode"):
         pysim.from_torch(groups, torch.empty(2, 8, 12, 12))
+
+
+@pytest.mark.parametrize("side", [1, 8])
+def test_a_gradient_that_is_spread_is_copied_first(side):
+    """A sum's is one number for all pixels; a convolution wants a tensor, which the node alone needs."""
+
+    class Sums(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(32, 64, 1)
+
+        def forward(self, x):
+            return self.conv(x).sum((2, 3))
+
+    job = pysim.from_torch(Sums(), torch.empty(2, 32, side, side, requires_grad=True), train="sgd")
+    assert ("contiguous" in [kernel.name for kernel in job.kernels]) == (side > 1)
+    made = {t.address for k in job.kernels for t in (*k.args, *(a.tensor for a in k.accesses))}
+    assert max(made) < 1 << 40
+    runs = pysim.simulate("h200", job, "stream").tables()["runs"]
+    assert runs["status"].tolist() == [b"ok"]
+
+
+def test_dropout_of_any_number_of_elements_trains():
+    model = nn.Sequential(nn.Linear(64, 40), nn.Dropout(0.2), nn.Linear(40, 8))
+    runs = pysim.simulate("h200", pysim.from_torch(model, torch.empty(3, 64), train="sgd"), "stream").tables()
+    assert runs["runs"]["status"].tolist() == [b"ok"]

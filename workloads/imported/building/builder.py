@@ -96,20 +96,23 @@ class Builder:
         pairs = []
         for root, number in zip(made.roots, storages, strict=True):
             pairs.append((root, replace(root, address=self.places.root(number).address)))
-        now = Moves(pairs)
-        results = Moves([(t, replace(t, address=now(target).address)) for t, target in made.bound])
-        taken = []
+        results, bound, taken = Moves(made.bound), [], []
         for tensor in made.scratch:
-            new = results(tensor)
-            if new is tensor and tensor.address in made.given:
+            if results(tensor) is not tensor:
+                bound.append(tensor)
+                continue
+            if tensor.address in made.given:
                 new = self.places.memory.tensor(tensor.name, tensor.rows, tensor.cols, tensor.item)
-            elif new is tensor:
+            else:
                 block = self.places.allocator.take(tensor.nbytes)
                 taken.append((block, tensor.nbytes))
                 new = replace(tensor, address=block.address)
             pairs.append((tensor, new))
         for block, nbytes in taken:
             self.places.allocator.free(block, nbytes)
+        now = Moves(pairs)  # results may be in scratch, too
+        results = Moves([(t, replace(t, address=now(target).address)) for t, target in made.bound])
+        pairs += [(tensor, results(tensor)) for tensor in bound]
         place, first = Moves(pairs), len(self.kernels)
         self.events += [(first + before, first + after) for before, after in made.events]
         self.kernels += [at_new_places(kernel, place) for kernel in made.kernels]

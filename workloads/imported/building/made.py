@@ -80,10 +80,10 @@ def at_new_places(kernel: Kernel, place: Moves) -> Kernel:
     """
     moves = False
     for tensor in (*kernel.args, *(access.tensor for access in kernel.accesses)):
-        stays = place(tensor) is tensor
-        if stays and tensor.address >= SCRATCH:
+        new = place(tensor)
+        if new.address >= SCRATCH:
             raise WorkloadError(f"tensor {tensor.name}: not among the template's own")
-        moves = moves or not stays
+        moves = moves or new is not tensor
     made = moved(kernel, place) if moves else kernel
     if any(tensor.address % ALIGN for tensor in made.args):
         made = replace(made, args=tuple(map(aligned, made.args)))

@@ -15,10 +15,11 @@ from pysim.workloads.library.memory.broadcast import masked_scale
 from pysim.workloads.library.memory.cat_copy import Columns, cat, cat_columns
 from pysim.workloads.library.memory.embedding_backward import MOST, SIDE, embedding_backward
 from pysim.workloads.library.memory.embedding_sorted import embedding_backward_sorted
+from pysim.workloads.library.memory.pointwise_costs import MUL
 from pysim.workloads.library.memory.pointwise_gather import gather
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-from .pointwise import COARSE, element_wise, reach
+from .pointwise import COARSE, WHOLE, element_wise, reach
 
 CAT_ELEMENT = Work(ints=62, control=2)  # places of an element in source and target, as cat_copy has them
 MEMORY_ORDER = stand_in("rows in the order of memory")
@@ -138,6 +139,9 @@ def dropout(builder: Builder, node: Node) -> None:
 def dropout_gradient(builder: Builder, node: Node) -> None:
     """``native_dropout_backward``: the gradient where the mask lets it through."""
     given, mask, out = node.ref("grad_output"), node.ref("mask"), node.outputs[0]
+    if out.elements % WHOLE:  # a TB that is not full takes single bytes of the mask
+        element_wise(builder, "masked_scale", [given, mask], [out], MUL)
+        return
     builder.launch([masked_scale(builder.flat(given), builder.flat(mask), builder.flat(out))])
 
 

@@ -21,7 +21,7 @@ from pysim.workloads.library.memory.images import Images, Window
 from pysim.workloads.library.memory.pointwise_costs import ADD
 from pysim.workloads.library.memory.pointwise_parts import whole
 
-from .parts import images_of, laid, planes
+from .parts import channels_last, images_of, laid, planes
 
 DTYPES = {"fp16": "fp16", "bf16": "fp16", "fp32": "fp32"}  # cuDNN's kernels of bf16 are those of fp16
 WITH_TF32 = "a100", *HOPPER  # devices whose tensor cores have the type
@@ -106,8 +106,8 @@ class _Call:
 
     @property
     def last(self) -> bool:
-        """Whether channels are last."""
-        return self.x.strides[1] == 1 and self.x.shape[1] > 1
+        """Whether channels are last, as strides say it: those of a single pixel may, too."""
+        return self.x.strides == channels_last(self.x.shape) and self.x.shape[1] > 1
 
     @property
     def depthwise(self) -> bool:

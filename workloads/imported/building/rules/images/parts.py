@@ -36,13 +36,19 @@ def planes(builder: Builder, ref: Ref) -> Tensor:
 def laid(builder: Builder, ref: Ref, *, last: bool = False) -> Ref:
     """Return a tensor with channels first or ``last``; where it is not, a copy that a kernel makes."""
     strides = channels_last(ref.shape) if last else None
-    there = ref.contiguous if strides is None else ref.strides == strides
-    if there:
+    if ref.contiguous if strides is None else _as(ref, strides):
         return ref
     made = builder.temporary(ref)
     made = made if strides is None else replace(made, strides=strides)
     element_wise(builder, "contiguous", [ref], [made], Work())
     return made
+
+
+def _as(ref: Ref, strides: tuple[int, ...]) -> bool:
+    """Return whether a tensor has these strides where it has more than one place."""
+    return all(
+        size == 1 or own == wanted for size, own, wanted in zip(ref.shape, ref.strides, strides, strict=True)
+    )
 
 
 def channels_last(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,4 +1,8 @@
-"""Kernels of a node before they have a place: equal nodes of other layers take the same ones, elsewhere."""
+"""Kernels of a node before they have a place: equal nodes of other layers take the same ones, elsewhere.
+
+They move as ``library.moved`` moves calls; more is kept of a node than its ``Repeats`` keep of a call:
+scratch gets blocks of the allocator anew each time, results the places of storages, failures their reason.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from .offsets import offset_work
 from .pointwise_costs import CONVERT
 from .pointwise_flat import BEGIN, vectorised
 from .pointwise_parts import Work, flat, line, spans
+from .strided import View, dense, strided
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,14 +36,16 @@ def masked_scale(gradient: Tensor, mask: Tensor, target: Tensor) -> Kernel:
 def add_repeated(a: Tensor, rows: Tensor, target: Tensor) -> Kernel:
     """Return ``a`` plus ``rows``, which are repeated all along ``a``; ``elementwise_kernel<128, 4>``.
 
-    Each element is loaded and stored before the next, as pointers may alias. Raises WorkloadError where
-    ``a`` is no whole number of ``rows``, or these are no whole TBs.
+    Each element is loaded and stored before the next, as pointers may alias. Where ``rows`` are no whole TBs,
+    ``strided`` stands in. Raises WorkloadError where ``a`` is no whole number of ``rows``.
     """
     size, period = a.rows * a.cols, rows.rows * rows.cols
-    if size % period or period % CHUNK or not a.item == rows.item == target.item:
-        raise WorkloadError(
-            f"add of {size} elements and {period}, repeated: multiples of {CHUNK} of one type"
-        )
+    if size % period or not a.item == rows.item == target.item:
+        raise WorkloadError(f"add of {size} elements and {period}, repeated: a whole number, of one type")
+    if period % CHUNK:
+        sizes = period, size // period
+        inputs = dense(a, sizes), View(flat(rows), (1, 0))
+        return strided("add_repeated", sizes, inputs, dense(target, sizes), Work(1, 3 * CONVERT), EACH)
     grid = (period // CHUNK, size // period, 1)
     views = flat(a), flat(rows), flat(target)
 

@@ -38,25 +38,26 @@ ELEMENT = Work(ints=62, control=2)
 def cat(sources: Sequence[Tensor], target: Tensor, sms: int = SMS) -> Kernel:
     """Return the copy of ``sources``, one behind another, into ``target``.
 
-    Raises WorkloadError for other sizes than equal ones of whole TBs, and for more than seven tensors.
+    Raises WorkloadError for other sizes than equal ones, and for more than seven tensors.
     """
     size = sources[0].rows * sources[0].cols
     if any(s.rows * s.cols != size or s.item != target.item for s in sources):
         raise WorkloadError("cat: tensors of one size are known alone")
-    if size * len(sources) != target.rows * target.cols or size % THREADS or len(sources) > 7:
+    if size * len(sources) != target.rows * target.cols or len(sources) > 7:
         raise WorkloadError(
-            f"cat: {len(sources)} tensors of {size} elements into {target.rows * target.cols}: at most 7, of"
-            f" multiples of {THREADS}, that fill it"
+            f"cat: {len(sources)} tensors of {size} elements into {target.rows * target.cols}: at most 7,"
+            " which must fill it"
         )
-    chunks = size // THREADS
+    chunks, left = -(-size // THREADS), size % THREADS
     tbs = min(TBS_SM * sms, chunks)
     code = [
-        _code((number, len(sources)), size, target.item, (chunks, tbs), more)
+        _code((number, len(sources)), size, target.item, (chunks, tbs), more, rest)
         for number in range(len(sources))
-        for more in (0, 1)
+        for more, rest in ((0, 0), (1, 0), (int(chunks % tbs > 0), left))
     ]
     x = np.arange(tbs * len(sources)) % tbs
-    rows = np.arange(tbs * len(sources)) // tbs * 2 + (x < chunks % tbs)
+    kind = np.where((x == (chunks - 1) % tbs) & (left > 0), 2, x < chunks % tbs)
+    rows = np.arange(tbs * len(sources)) // tbs * 3 + kind
     program = warp_specialized(
         "cat",
         code,
@@ -68,34 +69,34 @@ def cat(sources: Sequence[Tensor], target: Tensor, sms: int = SMS) -> Kernel:
     out, inputs = flat(target), [flat(source) for source in sources]
     accesses = []
     for turn in range(-(-chunks // tbs)):
-        part = partial(_part, turn, tbs, chunks)
+        part = partial(_part, turn, tbs, size)
         accesses += [Access(each, "read", partial(part, number, 0)) for number, each in enumerate(inputs)]
         accesses += [Access(out, "write", partial(part, number, number)) for number in range(len(inputs))]
     return Kernel("cat", program, (tbs, len(sources), 1), (*inputs, out), tuple(accesses))
 
 
 def _part(
-    turn: int, tbs: int, chunks: int, number: int, behind: int, numbers: NDArray[np.int64]
+    turn: int, tbs: int, size: int, number: int, behind: int, numbers: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return what TBs of tensor ``number`` take in a turn; ``behind`` tensors come before it in a row."""
+    chunks = -(-size // THREADS)
     chunk = np.asarray(numbers, np.int64) % tbs + turn * tbs
     there = (np.asarray(numbers, np.int64) // tbs == number) & (chunk < chunks)
-    first = (behind * chunks + chunk) * THREADS
-    zero = np.zeros_like(chunk)
-    return np.stack(
-        [zero, there.astype(np.int64), np.where(there, first, 0), np.where(there, first + THREADS, 0)], 1
-    )
+    first = behind * size + chunk * THREADS
+    last, zero = np.minimum(first + THREADS, (behind + 1) * size), np.zeros_like(chunk)
+    return np.stack([zero, there.astype(np.int64), np.where(there, first, 0), np.where(there, last, 0)], 1)
 
 
 def _code(
-    source: tuple[int, int], size: int, item: int, deal: tuple[int, int], more: int
+    source: tuple[int, int], size: int, item: int, deal: tuple[int, int], more: int, left: int
 ) -> tuple[tuple[Op, ...], ...]:
     """Return the code of each warp of a TB of tensor ``source[0]`` of ``source[1]``.
 
-    ``deal``: chunks of a tensor, and TBs that take them in turn; ``more``: with a turn that others have not.
+    ``deal``: chunks of a tensor, and TBs that take them in turn; ``more``: with a turn that others have not;
+    ``left``: elements of the last turn (0: all).
     """
     number, target = source
-    turns = deal[0] // deal[1] + more
+    turns = deal[0] // deal[1] + more - (left > 0)
     made = []
     for warp in range(THREADS // WARP):
         code = Code()
@@ -109,6 +110,17 @@ def _code(
             behind = number * size * item
             code.store(1, Pattern(target, item, base=behind + base, s0=item, bx=bx, step=step))
             code.loop_end(mark, turns)
+        if (lanes := min(left - warp * WARP, WARP)) > 0:
+            bx, base, mask = (
+                THREADS * item,
+                (warp * WARP + turns * deal[1] * THREADS) * item,
+                (1 << lanes) - 1,
+            )
+            ELEMENT.emit(code)
+            code.load(0, Pattern(number, item, base=base, s0=item, bx=bx, lanes=mask))
+            code.wait(0)
+            behind = number * size * item
+            code.store(1, Pattern(target, item, base=behind + base, s0=item, bx=bx, lanes=mask))
         code.exit()
         made.append(tuple(code.ops))
     return tuple(made)

@@ -21,6 +21,8 @@ from pysim.workloads.kernels.tiles import WARP
 
 from .offsets import offset_work
 from .pointwise_flat import BEGIN
+from .pointwise_parts import Work, flat
+from .strided import View, dense, strided
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,12 +42,18 @@ class Heads:
     heads: int
     d: int
 
+    def full(self, way: Way) -> bool:
+        """Whether TBs of so many elements are whole rows of a head."""
+        if (self.seq * self.d) % CHUNK or self.d % WARP or CHUNK % self.d:
+            return False
+        if way != "split_turned":
+            return True
+        return self.seq % WARP == 0 and (
+            CHUNK % self.seq == 0 or (self.seq % CHUNK == 0 and (self.batch == 1 or self.seq == CHUNK))
+        )
+
     def check(self, name: str, wide: Tensor, col0: int, narrow: tuple[int, int]) -> None:
-        """Raise WorkloadError where TBs would not lie within heads, or the tensors do not fit."""
-        if (self.seq * self.d) % CHUNK or (self.d % WARP) or CHUNK % self.d:
-            raise WorkloadError(
-                f"{name}: heads of {self.seq} x {self.d}: {CHUNK} elements must be whole rows"
-            )
+        """Raise WorkloadError where the tensors do not fit."""
         if wide.rows != self.batch * self.seq or col0 + self.heads * self.d > wide.cols:
             raise WorkloadError(f"{name}: {wide.name} is {wide.rows} x {wide.cols}: no {self} at {col0}")
         if narrow[0] * narrow[1] != self.batch * self.heads * self.seq * self.d:
@@ -123,14 +131,13 @@ def head_copy(way: Way, heads: Heads, wide: Tensor, narrow: Tensor, col0: int = 
     """Return a copy of heads out of [batch * seq, ...] (``split_turned``: transposed), or back into it.
 
     ``wide``: [batch * seq, cols], of which ``heads * d`` columns from ``col0`` on are used; ``narrow``:
-    [batch * heads * seq, d], turned [batch * heads * d, seq]. Raises WorkloadError for sizes that do not fit.
+    [batch * heads * seq, d], turned [batch * heads * d, seq]. Where TBs would cut rows, ``strided``
+    stands in. Raises WorkloadError for tensors that do not fit.
     """
     name = f"copy {way}"
     heads.check(name, wide, col0, (narrow.rows, narrow.cols))
-    if way == "split_turned" and (heads.seq % WARP or (CHUNK % heads.seq and heads.seq % CHUNK)):
-        raise WorkloadError(f"{name}: sequences of {heads.seq}: must divide {CHUNK}, or be a multiple")
-    if way == "split_turned" and heads.seq > CHUNK and heads.batch > 1:
-        raise WorkloadError(f"{name}: {heads.batch} sequences of {heads.seq}: above {CHUNK} one alone")
+    if not heads.full(way):
+        return _ragged(way, heads, wide, narrow, col0)
     shape = _Shape(way, heads, wide.cols * wide.item, col0, wide.item)
     grid = _grid(way, heads)
 
@@ -168,3 +175,15 @@ def head_copy(way: Way, heads: Heads, wide: Tensor, narrow: Tensor, col0: int = 
         (source, target),
         (Access(source, "read", access[0]), Access(target, "write", access[1])),
     )
+
+
+def _ragged(way: Way, h: Heads, wide: Tensor, narrow: Tensor, col0: int) -> Kernel:
+    """Return the copy with TBs that end at whole rows."""
+    along, pitch = [1, wide.cols], wide.cols
+    sizes = [h.d, h.seq, h.heads, h.batch]
+    if way == "split_turned":
+        sizes[:2], along = [h.seq, h.d], [wide.cols, 1]
+    outside = View(flat(wide) if h.heads * h.d == pitch else wide, (*along, h.d, h.seq * pitch), col0)
+    inside = dense(narrow, sizes)
+    source, target = (inside, outside) if way == "merge" else (outside, inside)
+    return strided(f"copy_{way}", sizes, [source], target, Work(), EACH)

@@ -212,7 +212,9 @@ def transpose_copy(memory: Memory, a: Tensor) -> Launched:
 def dropout(memory: Memory, a: Tensor, *, sms: int = SMS) -> Launched:
     """Return ``a`` with some elements dropped, and a mask of a byte an element; ``sms``: SMs of the GPU."""
     check_item("dropout", a=a)
-    out, mask = _like(memory, "dropout", a), _like(memory, "mask", a, 1)
+    many = a.rows * a.cols  # of whose bytes the simulator takes pairs
+    out, mask = _like(memory, "dropout", a), memory.tensor("mask", 1, many + many % 2, 1)
+    mask = Tensor("mask", a.rows, a.cols, 1, mask.address)
     return Launched((dropout_kernel(a, out, mask, costs.DROPOUT, sms),), (out, mask))
 
 

@@ -21,7 +21,7 @@ from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 
-from .pointwise_parts import LAST_X, Work, flat, line, loads, spans, stores
+from .pointwise_parts import LAST_X, Work, even, flat, line, loads, paired, spans, stores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def _vectorised(shape: _Flat) -> Program:
     def part(arg: int) -> list[tuple[Pattern, ...]]:
         """Return one element a thread at a time."""
         item = items[arg]
-        return [
+        made = [
             line(
                 arg,
                 item,
@@ -86,6 +86,7 @@ def _vectorised(shape: _Flat) -> Program:
             )
             for turn in range(EACH)
         ]
+        return [tuple(map(paired, each)) for each in made]
 
     variants = []
     for number in range(8):
@@ -154,6 +155,7 @@ def vectorised(
     An operand that is read and written may be in both lists. Raises WorkloadError for unequal sizes.
     """
     shape, views, grid = _shape(name, inputs, outputs, work, registers, EACH)
+    views = [even(view) for view in views]
     chunk, split = THREADS * EACH, len(inputs)
     accesses = [spans(view, "read", chunk) for view in views[:split]]
     accesses += [spans(view, "write", chunk) for view in views[split:]]

@@ -1,13 +1,15 @@
 """Kernels of PyTorch whose TBs loop over elements: dropout with Philox numbers, and the fused AdamW step.
 
 ``fused_dropout_kernel_vec``: 256 threads, as many TBs as the card holds at full occupancy at most; a thread
-takes a vector of 16 B (fp32: four, bf16: eight elements), then one a grid further on. ``multi_tensor_apply``:
+takes a vector of 16 B (fp32: four, bf16: eight elements) or the longest that divides all elements, then one a
+grid further on. ``multi_tensor_apply``:
 512 threads, 65,536 elements a TB, at most 320 TBs a launch, four elements of a thread at a time.
 Shapes follow ATen/native/cuda (Dropout, MultiTensorApply, fused_adam_utils) of PyTorch 2.11.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -21,7 +23,7 @@ from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.hopper import SMS
 
-from .pointwise_parts import LAST_X, THREADS_SM, Work, flat, line, loads, stores
+from .pointwise_parts import LAST_X, THREADS_SM, Work, even, flat, line, loads, paired, stores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,16 +57,14 @@ def dropout_grid(elements: int, sms: int = SMS) -> int:
 
 
 def dropout_kernel(source: Tensor, target: Tensor, mask: Tensor, cost: DropoutCost, sms: int = SMS) -> Kernel:
-    """Return a dropout of ``source``; ``mask``: a byte an element.
-
-    Raises WorkloadError for sizes of which 16 B are no whole vector.
-    """
+    """Return a dropout of ``source``; ``mask``: a byte an element. Raises WorkloadError for other sizes."""
     a, b, m = flat(source), flat(target), flat(mask)
-    vector = 16 // a.item
-    if a.cols % vector or b.cols != a.cols or m.cols != a.cols or m.item != 1 or b.item != a.item:
+    vector = math.gcd(16 // a.item, a.cols)
+    if b.cols != a.cols or m.cols != a.cols or m.item != 1 or b.item != a.item:
         raise WorkloadError(
-            f"dropout: {a.cols} elements of {a.item} B: must be vectors of {vector}, and as many"
+            f"dropout: {a.cols} elements of {a.item} B, mask of {m.cols}: must be as many, in bytes"
         )
+    m = even(m)
     grid = dropout_grid(a.cols, sms)
     chunk = DROP_THREADS * vector
     turns = -(-a.cols // (grid * chunk))
@@ -75,7 +75,7 @@ def dropout_kernel(source: Tensor, target: Tensor, mask: Tensor, cost: DropoutCo
         key = (turns, min(left, chunk)) if left > 0 else (turns - 1, chunk)
         keys.append(key)
         if key not in code:
-            code[key] = _dropout_code(*key, a.item, grid, cost)
+            code[key] = _dropout_code(*key, (a.item, vector), grid, cost)
     known = list(code)
     rows = np.array([known.index(key) for key in keys], np.uint32)
     ops = [(code[key],) * (DROP_THREADS // WARP) for key in known]
@@ -94,9 +94,14 @@ def dropout_kernel(source: Tensor, target: Tensor, mask: Tensor, cost: DropoutCo
     return Kernel("dropout", program, (grid, 1, 1), (a, b, m), accesses)
 
 
-def _dropout_code(turns: int, last: int, item: int, grid: int, cost: DropoutCost) -> tuple[Op, ...]:
-    """Return the code of a TB; ``last``: elements that it has in its last turn."""
-    vector = 16 // item
+def _dropout_code(
+    turns: int, last: int, sizes: tuple[int, int], grid: int, cost: DropoutCost
+) -> tuple[Op, ...]:
+    """Return the code of a TB; ``last``: elements that it has in its last turn.
+
+    ``sizes``: bytes of an element, and elements of a vector.
+    """
+    item, vector = sizes
     chunk = DROP_THREADS * vector
     code = Code()
     cost.begin.emit(code)
@@ -104,7 +109,7 @@ def _dropout_code(turns: int, last: int, item: int, grid: int, cost: DropoutCost
     def turn(active: int | None, after: int) -> None:
         def of(arg: int, width: int) -> tuple[Pattern, ...]:
             size = width * DROP_THREADS
-            return line(
+            made = line(
                 arg,
                 width,
                 DROP_THREADS,
@@ -113,11 +118,12 @@ def _dropout_code(turns: int, last: int, item: int, grid: int, cost: DropoutCost
                 step=grid * size,
                 active=active,
             )
+            return tuple(map(paired, made))
 
-        cost.four.times(vector // 4).emit(code)
-        code.load(0, *of(0, 16), level=0)
+        cost.four.times(max(1, vector // 4)).emit(code)
+        code.load(0, *of(0, vector * item), level=0)
         code.wait(0)
-        code.store(1, *of(1, 16), level=0)
+        code.store(1, *of(1, vector * item), level=0)
         code.store(1, *of(2, vector), level=0)
         code.barrier()
 

@@ -111,6 +111,16 @@ def paired(pattern: Pattern) -> Pattern:
     return replace(pattern, width=2, base=base, s0=0, s1=2, minor=2)
 
 
+def even(view: Tensor) -> Tensor:
+    """Return a row of an odd number of bytes with the one behind it, which :func:`paired` touches.
+
+    Tensors begin at multiples of 256 B, so it belongs to no other.
+    """
+    if view.item > 1 or view.cols % 2 == 0:
+        return view
+    return Tensor(view.name, 1, view.cols + 1, 1, view.address)
+
+
 def spans(tensor: Tensor, mode: Mode, chunk: int) -> Access:
     """Each TB uses ``chunk`` elements of a tensor of one row."""
 

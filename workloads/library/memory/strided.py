@@ -3,13 +3,15 @@
 A TB of 128 threads takes 256 or 512 neighbouring elements of an operation's result, a thread two or four, 128
 apart. Each is computed and stored before the next is loaded, as pointers may alias; divisions give the place
 of an element in each operand (ATen, native/cuda/CUDALoops and detail/OffsetCalculator). The grid is measured
-as one row of TBs; here it has the same TBs in the same order, in up to three dimensions.
+as one row of TBs; here it has the same TBs in the same order, in up to three dimensions. Where TBs of so many
+elements would cut rows, TBs that end at whole rows stand in: some of their lanes have nothing to do.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Mode, Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.warp_program import Code, Op, Pattern, Program
 from pysim.program.warp_specialized import warp_specialized
@@ -25,15 +28,15 @@ from pysim.workloads.kernels.tiles import WARP
 from .offsets import offset_work
 from .pointwise_flat import BEGIN, THREADS
 from .pointwise_parts import Work, flat, paired
+from .strided_plan import Operand, Plan, plan_of, regions_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
 
-MOST_OUTER = 4  # dimensions of TBs: three of a grid, and one that x counts with the first
 REGISTERS = 32
-MOST_PIECES = 16  # rectangles that a TB takes of an operand
+ENDS = stand_in("elementwise_kernel whose TBs end at whole rows", measured=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +64,6 @@ def dense(tensor: Tensor, sizes: Sequence[int]) -> View:
     return View(flat(tensor), tuple(strides))
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How TBs take an operation: ``inner``, what one takes of each dimension, then dimensions of TBs.
-
-    ``outer``: TBs along a dimension, which one, and how many places of it a TB moves.
-    """
-
-    inner: tuple[int, ...]
-    outer: tuple[tuple[int, int, int], ...]
-
-    @property
-    def folded(self) -> int:
-        """Values of the second of four dimensions of TBs, each with a program of its own; else 1."""
-        return self.outer[1][0] if len(self.outer) == MOST_OUTER else 1
-
-    @property
-    def grid(self) -> tuple[int, int, int]:
-        """TBs in x, y and z."""
-        sizes = [size for size, *_ in self.outer]
-        if len(sizes) == MOST_OUTER:
-            sizes[:2] = [sizes[0] * sizes[1]]
-        x, y, z = (*sizes, 1, 1, 1)[:3]
-        return x, y, z
-
-
 def _merged(sizes: Sequence[int], views: Sequence[View]) -> tuple[list[int], list[list[int]]]:
     """Return sizes and strides, dimensions that are one in all operands joined, as TensorIterator does."""
     made: list[int] = []
@@ -103,29 +81,6 @@ def _merged(sizes: Sequence[int], views: Sequence[View]) -> tuple[list[int], lis
     return made, strides
 
 
-def _plan(name: str, sizes: Sequence[int], chunk: int) -> _Plan:
-    inner, outer, whole = [], [], 1
-    for at, size in enumerate(sizes):
-        if whole == chunk:
-            outer.append((size, at, 1))
-        elif whole * size <= chunk and chunk % (whole * size) == 0:
-            inner.append(size)
-            whole *= size
-        elif size % (chunk // whole) == 0:
-            part = chunk // whole
-            inner.append(part)
-            outer.append((size // part, at, part))
-            whole = chunk
-        else:
-            raise WorkloadError(f"{name}: sizes {sizes}: TBs of {chunk} would cut rows")
-    if whole != chunk or len(outer) > MOST_OUTER or (inner[0] % WARP and WARP % inner[0]):
-        raise WorkloadError(f"{name}: sizes {sizes}: no whole TBs of {chunk} in {MOST_OUTER} dimensions")
-    return _Plan(tuple(inner), tuple(outer))
-
-
-_Operand = tuple[int, int, tuple[int, ...], tuple[int, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """What a program depends on.
@@ -135,8 +90,8 @@ class _Shape:
     """
 
     name: str
-    plan: _Plan
-    operands: tuple[_Operand, ...]
+    plan: Plan
+    operands: tuple[Operand, ...]
     inputs: int
     each: int
     work: Work
@@ -152,14 +107,14 @@ def strided(
 ) -> Kernel:
     """Return the kernel of an operation over ``sizes`` (innermost first), ``each`` elements a thread.
 
-    ``work``: of an element beside its places. Raises WorkloadError where TBs would cut rows, and where what a
-    TB takes of an operand is no rectangle.
+    ``work``: of an element beside its places. Raises WorkloadError for more dimensions than a grid has, and
+    where what a TB takes of an operand is no few rectangles.
     """
     views = (*inputs, output)
     if any(len(view.strides) != len(sizes) for view in views):
         raise WorkloadError(f"{name}: {len(sizes)} sizes: as many strides each")
     dims, strides = _merged(sizes, views)
-    plan = _plan(name, dims, THREADS * each)
+    plan = plan_of(name, dims, THREADS * each)
     operands = []
     for view, own in zip(views, strides, strict=True):
         moves = tuple(own[at] * part for _, at, part in plan.outer)
@@ -169,9 +124,10 @@ def strided(
     accesses = []
     for number, (view, operand) in enumerate(zip(views, operands, strict=True)):
         mode: Mode = "read" if number < len(inputs) else "write"
-        regions = _regions(name, plan, view.tensor.cols, operand)
+        regions = regions_of(name, plan, view.tensor.cols, operand)
         accesses += [Access(view.tensor, mode, region) for region in regions]
-    return Kernel(name, _program(shape), plan.grid, tuple(view.tensor for view in views), tuple(accesses))
+    tensors, said = tuple(view.tensor for view in views), ENDS if plan.last else ""
+    return Kernel(name, _program(shape), plan.grid, tensors, tuple(accesses), library=said)
 
 
 def _with(place: Work, work: Work) -> Work:
@@ -185,48 +141,19 @@ def _with(place: Work, work: Work) -> Work:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
-    """A rectangle of an operand that each TB uses, from its element ``first`` on; ``cols``: of the tensor."""
-
-    outer: tuple[int, ...]
-    cols: int
-    first: int
-    size: tuple[int, int]
-    moves: tuple[int, ...]
-
-    def __call__(self, tbs: Ints) -> Ints:
-        """Return the regions of ``tbs``."""
-        left = np.asarray(tbs, np.int64)
-        row, col = np.full_like(left, self.first // self.cols), np.full_like(left, self.first % self.cols)
-        for size, move in zip(self.outer, self.moves, strict=True):
-            number, left = left % size, left // size
-            row, col = row + move // self.cols * number, col + move % self.cols * number
-        return np.stack([row, row + self.size[0], col, col + self.size[1]], 1)
-
-
-def _regions(name: str, plan: _Plan, cols: int, operand: _Operand) -> list[_Region]:
-    """Return the rectangles that TBs use of an operand: one, or one a place of a dimension with gaps."""
-    _, first, strides, moves = operand
-    along = sorted((s, size) for s, size in zip(strides, plan.inner, strict=True) if s and size > 1)
-    high, wide, firsts = 1, 1, [first]
-    for stride, size in along:
-        if stride == wide and stride < cols and high == 1:
-            wide *= size
-        elif stride == high * cols:
-            high *= size
-        else:
-            firsts = [one + place * stride for one in firsts for place in range(size)]
-    rows = any(move % cols and move > cols for move in moves)
-    if wide > cols or rows or len(firsts) > MOST_PIECES:
-        raise WorkloadError(f"{name}: a TB takes no few rectangles of an operand")
-    outer = tuple(size for size, *_ in plan.outer)
-    return [_Region(outer, cols, one, (high, wide), moves) for one in firsts]
-
-
 @lru_cache(maxsize=256)
 def _program(shape: _Shape) -> Program | RecordedProgram:
     warps, args, plan = THREADS // WARP, len(shape.operands), shape.plan
+    if plan.last:
+        (across, *_), (x, y, z) = plan.outer[0], plan.grid
+        turns = np.tile(np.arange(x), y * z)
+        rows = (2 * (turns // across) + (turns % across == across - 1)).astype(np.uint32)
+        code = [
+            (_code(shape, number, inner),) * warps
+            for number in range(plan.folded)
+            for inner in (plan.inner, plan.left)
+        ]
+        return warp_specialized(shape.name, code, rows, registers=REGISTERS, smem=0, args=args)
     if plan.folded == 1:
         return Program(shape.name, (_code(shape, 0),), warps, REGISTERS, 0, args)
     (across, *_), (x, y, z) = plan.outer[0], plan.grid
@@ -235,23 +162,25 @@ def _program(shape: _Shape) -> Program | RecordedProgram:
     return warp_specialized(shape.name, code, rows, registers=REGISTERS, smem=0, args=args)
 
 
-def _code(shape: _Shape, number: int) -> tuple[Op, ...]:
-    """Return the code of TBs at a place of the folded dimension."""
-    code = Code()
+def _code(shape: _Shape, number: int, inner: tuple[int, ...] = ()) -> tuple[Op, ...]:
+    """Return the code of TBs at a place of the folded dimension; ``inner``: what they take, if not all."""
+    code, many = Code(), math.prod(inner) if inner else THREADS * shape.each
     BEGIN.emit(code)
-    for turn in range(shape.each):
+    for turn in range(-(-many // THREADS)):
         shape.work.emit(code)
         for arg in range(shape.inputs):
-            code.load(0, *_lanes(shape, arg, turn, number))
+            code.load(0, *_lanes(shape, arg, turn, number, inner))
         if shape.inputs:
             code.wait(0)
         for arg in range(shape.inputs, len(shape.operands)):
-            code.store(1, *_lanes(shape, arg, turn, number))
+            code.store(1, *_lanes(shape, arg, turn, number, inner))
     code.exit()
     return tuple(code.ops)
 
 
-def _lanes(shape: _Shape, arg: int, turn: int, number: int) -> tuple[Pattern, ...]:
+def _lanes(
+    shape: _Shape, arg: int, turn: int, number: int, inner: tuple[int, ...] = ()
+) -> tuple[Pattern, ...]:
     """Return the access of an operand: of each warp the places of 32 neighbouring elements."""
     item, origin, strides, moves = shape.operands[arg]
     if (
@@ -261,7 +190,14 @@ def _lanes(shape: _Shape, arg: int, turn: int, number: int) -> tuple[Pattern, ..
         moves = (moves[0], *moves[2:])
     x, y, z = (move * item for move in (*moves, 0, 0, 0)[:3])
     made = []
-    for warp in range(THREADS // WARP):
+    for warp in range(THREADS // WARP if inner else 0):
+        first = turn * THREADS + warp * WARP
+        lanes = range(first, min(first + WARP, math.prod(inner)))
+        apart = [_place(each, inner, strides) * item for each in lanes] or [0]
+        offsets = tuple(each - apart[0] for each in apart) + (0,) * (WARP - len(apart))
+        base, mask = (origin * item + apart[0]), (1 << len(lanes)) - 1
+        made.append(_even(Pattern(arg, item, base=base, bx=x, by=y, bz=z, lanes=mask, offsets=offsets)))
+    for warp in range(0 if inner else THREADS // WARP):
         left, at = turn * THREADS + warp * WARP, origin
         for size, stride in zip(shape.plan.inner, strides, strict=True):
             left, own = divmod(left, size)
@@ -270,3 +206,21 @@ def _lanes(shape: _Shape, arg: int, turn: int, number: int) -> tuple[Pattern, ..
         s0, s1 = strides[0] * item, strides[1] * item if minor < WARP else 0
         made.append(paired(Pattern(arg, item, base=at * item, bx=x, by=y, bz=z, s0=s0, s1=s1, minor=minor)))
     return tuple(made)
+
+
+def _place(number: int, inner: Sequence[int], strides: Sequence[int]) -> int:
+    """Return how far an element of a TB is from its first."""
+    at = 0
+    for size, stride in zip(inner, strides, strict=True):
+        number, own = divmod(number, size)
+        at += own * stride
+    return at
+
+
+def _even(pattern: Pattern) -> Pattern:
+    """Return an access of single bytes as one of pairs at even addresses, which the simulator takes."""
+    if pattern.width > 1:
+        return pattern
+    base = pattern.base // 2 * 2
+    offsets = tuple((pattern.base + each) // 2 * 2 - base for each in pattern.offsets)
+    return replace(pattern, width=2, base=base, offsets=offsets)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Memory
+from pysim.program.job import Job, Memory
+from pysim.program.library_kernels import stands_in
+from pysim.program.pattern_check import check_patterns
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.layers import Layer, transformer_layer
 from pysim.workloads.framework.tape import Tape
@@ -106,8 +108,16 @@ def test_copies_of_heads_move_each_element_once(way, seq):
         assert len(found) == len(set(found)) == wide.rows * wide.cols
 
 
-def test_heads_that_tbs_would_cut_are_refused():
-    memory = Memory()
-    wide, narrow = memory.tensor("wide", 7, 64, 2), memory.tensor("heads", 7, 64, 2)
-    with pytest.raises(WorkloadError, match="512 elements must be whole rows"):
-        head_copy("split", Heads(1, 7, 1, 64), wide, narrow)
+@pytest.mark.parametrize("way", ["split", "merge", "split_turned"])
+@pytest.mark.parametrize("heads", [Heads(1, 7, 1, 64), Heads(2, 77, 3, 64), Heads(1, 100, 2, 80)])
+def test_heads_that_tbs_would_cut_are_copied_by_tbs_that_end_at_rows(way, heads):
+    memory, planes = Memory(), heads.batch * heads.heads
+    wide = memory.tensor("wide", heads.batch * heads.seq, heads.heads * heads.d + 16, 2)
+    turned = way == "split_turned"
+    shape = (planes * heads.d, heads.seq) if turned else (planes * heads.seq, heads.d)
+    kernel = head_copy(way, heads, wide, memory.tensor("heads", *shape, 2), 16)
+    assert stands_in(kernel)
+    check_patterns(Job("copy", [kernel]))
+    for access in kernel.accesses:
+        found = elements(access, kernel.tbs)
+        assert len(found) == len(set(found)) == planes * heads.seq * heads.d

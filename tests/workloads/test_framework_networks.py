@@ -1,6 +1,7 @@
 """Networks as PyTorch launches them: kernels and TBs beside profiles, and templates that came with them."""
 
 import csv
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from pysim import Job, Memory
 from pysim.errors import WorkloadError
 from pysim.machine.system import resolve
+from pysim.program.pattern_check import check_patterns
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.bert import Bert, bert_network
 from pysim.workloads.framework.layers import Layer, transformer_layer
@@ -188,10 +190,28 @@ def test_strided_kernels_move_each_element_once(sizes):
     tables_of(resolve("h200"), Job("copy", [kernel]), "stream")  # refuses patterns outside of the accesses
 
 
-def test_strided_kernels_refuse_rows_that_tbs_would_cut():
-    tensor = Memory().tensor("a", 7, 60, 4)
+@pytest.mark.parametrize("sizes", [(60, 7), (7, 60), (3, 5, 7, 11), (1001, 3), (700, 2, 3, 5)])
+def test_strided_kernels_end_at_rows_that_tbs_would_cut(sizes):
+    """The target is dense; rows of the source are further apart than they are long."""
+    memory, (row, *others) = Memory(), sizes
+    source = memory.tensor("a", math.prod(others), row + 3, 4)
+    target = memory.tensor("b", 1, math.prod(sizes), 4)
+    strides = (1, *((row + 3) * math.prod(others[:at]) for at in range(len(others))))
+    work = memory_bound.costs.COPY
+    kernel = strided("copy", sizes, [View(source, strides)], dense(target, sizes), work, 2)
+    check_patterns(Job("copy", [kernel]), every=True)
+    assert (covered(kernel, target) == 1).all()
+    read = covered(kernel, source, "read")
+    assert (read[:, :row] == 1).all()
+    assert not read[:, row:].any()
+
+
+def test_strided_kernels_refuse_more_dimensions_than_a_grid_has():
+    memory, sizes = Memory(), (700, 3, 5, 7, 11, 13)
+    source, target = (memory.tensor(name, 1, math.prod(sizes), 4) for name in "ab")
+    view = View(source, (1, 0, 700, 0, 3500, 0))
     with pytest.raises(WorkloadError, match="TBs"):
-        strided("copy", (60, 7), [dense(tensor, (60, 7))], dense(tensor, (60, 7)), memory_bound.costs.COPY, 2)
+        strided("copy", sizes, [view], dense(target, sizes), memory_bound.costs.COPY, 2)
 
 
 def test_columns_are_put_side_by_side_once():

@@ -1,35 +1,43 @@
-"""LLaMA as PyTorch and Hugging Face's transformers run it in a captured graph, forward, in bf16.
+"""LLaMA as PyTorch and Hugging Face's transformers run it in a captured graph, in bf16 or fp16.
 
-Norms, rotations of positions and repeated keys are element-wise kernels one by one, as recorded on an H100;
-attention is cuDNN's, with a mask that is added to the scores. Fills stand in for kernels of a
-few elements. A concatenation reads heads as if they were in the order in which it writes them.
+Norms, rotations of positions and repeated keys are element-wise kernels one by one, as recorded on an H100
+for the forward pass; attention is as ``decoders.attention`` says. Fills stand in for kernels of a few
+elements. A concatenation reads heads as if they were in the order in which it writes them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Memory, Tensor
-from pysim.workloads.library.arguments import MOST_LAYERS, check_elements, check_sizes, check_type
-from pysim.workloads.library.attentions.attention import Places, attention
-from pysim.workloads.library.attentions.attention_problem import Attention, Planes
-from pysim.workloads.library.choices.chooser import HOPPER
+from pysim.workloads.library.arguments import (
+    MOST_LAYERS,
+    check_elements,
+    check_names,
+    check_sizes,
+    check_type,
+)
+from pysim.workloads.library.attentions.attention_problem import Attention
 from pysim.workloads.library.memory import memory_bound as memory_ops
-from pysim.workloads.library.memory.cat_copy import Columns, cat_columns
-from pysim.workloads.library.memory.pointwise_costs import ADD, MUL
+from pysim.workloads.library.memory.head_copies import Heads
 from pysim.workloads.library.memory.pointwise_gather import drawn
-from pysim.workloads.library.memory.pointwise_parts import Work, flat
+from pysim.workloads.library.memory.pointwise_parts import flat
 from pysim.workloads.library.memory.strided import View, dense, strided
 
 from . import operations as op
 from .decode import attend
-from .math_attention import CHOOSE, FP16_EACH, FP32_EACH
+from .decoders.attention import by_products, causal, fits, masked
+from .decoders.elementwise import cast, mul, rms_norm, silu
+from .decoders.positions import Rotation, repeated
+from .losses import backward_from, cross_entropy
+from .math_attention import CHOOSE, FP16_EACH
 from .network import Counter, Network, shown_of
 from .tape import Tape, Value
 
-DTYPE, ITEM, FLOAT = "bf16", 2, 4
+DTYPES = "bf16", "fp16"
+DTYPE, ITEM = "bf16", 2
 BEFORE, AFTER_MASK = 23, 10  # kernels of a few elements before the mask of pairs is made, and after it
 
 
@@ -87,10 +95,11 @@ class _Run:
     tape: Tape
     cosines: Tensor  # of each token of a sequence, [seq, d of a head]; sines alike
     sines: Tensor
+    dtype: str
 
     def linear(self, x: Value, out: int) -> Value:
         weight = self.tape.parameter("w", out, x.tensor.cols, ITEM)
-        return op.linear(self.tape, x, weight, None, DTYPE)
+        return op.linear(self.tape, x, weight, None, self.dtype)
 
     def small(self, count: int) -> None:
         """Launch kernels of a few elements."""
@@ -99,111 +108,76 @@ class _Run:
 
     def norm(self, x: Value) -> Value:
         """Return the RMSNorm of each row."""
-        tape, memory, (rows, d) = self.tape, self.tape.memory, (x.tensor.rows, x.tensor.cols)
-        wide = tape.run(memory_ops.cast(memory, x.tensor, DTYPE, "fp32"))
-        squares = tape.run(memory_ops.square(memory, wide))
-        means = tape.run(memory_ops.sum_rows(memory, squares, cold=True, sms=tape.sms))
-        scale = tape.run(memory_ops.rsqrt(memory, tape.run(memory_ops.add_scalar(memory, means))))
-        scaled = memory.tensor("scaled", rows, d, FLOAT)
-        inputs = dense(wide, (d, rows)), View(flat(scale), (0, 1))
-        tape.launch([strided("mul_rows", (d, rows), inputs, dense(scaled, (d, rows)), MUL, FP32_EACH)])
-        narrow = tape.run(memory_ops.cast(memory, scaled, "fp32", DTYPE))
-        made, weight = memory.tensor("normed", rows, d, ITEM), tape.parameter("w_norm", 1, d, ITEM).tensor
-        inputs = View(flat(weight), (1, 0)), dense(narrow, (d, rows))
-        tape.launch([strided("mul_columns", (d, rows), inputs, dense(made, (d, rows)), MUL, FP16_EACH)])
-        return Value(made)
+        weight = self.tape.parameter("w_norm", 1, x.tensor.cols, ITEM)
+        return rms_norm(self.tape, x, weight, self.dtype)
 
-    def rotated(self, x: Tensor, heads: int) -> Tensor:
+    def heads(self, many: int) -> Heads:
+        """Return so many heads of the tokens."""
+        return Heads(self.llama.batch, self.llama.seq, many, self.llama.each)
+
+    def rotated(self, x: Value, heads: int) -> Value:
         """Return the heads of [tokens, heads * d], rotated by their positions, as they were side by side."""
-        m, tape, memory, d = self.llama, self.tape, self.tape.memory, self.llama.each
-        sizes = d, heads, m.seq, m.batch
-        by_place = (1, 0, d, 0)  # strides of cosines and sines, which all heads and sequences share
+        return Rotation(self.tape, self.heads(heads), self.cosines, self.sines, self.dtype).apply(x)
 
-        def new(name: str) -> Tensor:
-            return memory.tensor(name, m.tokens, heads * d, ITEM)
-
-        turned, half = new("by_cosine"), memory.tensor("half", m.tokens * heads, d // 2, ITEM)
-        inputs = dense(x, sizes), View(flat(self.cosines), by_place)
-        tape.launch([strided("mul_cosine", sizes, inputs, dense(turned, sizes), MUL, FP16_EACH)])
-        narrow = d // 2, heads, m.seq, m.batch
-        rows = Tensor(x.name, m.tokens * heads, d, ITEM, x.address)
-        second = View(rows, (1, d, heads * d, m.seq * heads * d), d // 2)
-        tape.launch([strided("negate", narrow, [second], dense(half, narrow), Work(ints=1), FP16_EACH)])
-        swapped = memory.tensor("swapped", m.tokens * heads, d, ITEM)
-        tape.launch([cat_columns([Columns(half), Columns(rows)], d // 2, swapped)])
-        # stacked: heads of a sequence one below the other
-        stacked, stacked_sizes = (
-            memory.tensor("by_sine", m.tokens * heads, d, ITEM),
-            (d, m.seq, heads, m.batch),
-        )
-        inputs = dense(swapped, stacked_sizes), View(flat(self.sines), (1, d, 0, 0))
-        tape.launch(
-            [strided("mul_sine", stacked_sizes, inputs, dense(stacked, stacked_sizes), MUL, FP16_EACH)]
-        )
-        made = new("rotated")
-        # of one token heads are one below the other as well as side by side
-        other = View(flat(stacked) if m.seq == 1 else stacked, (1, m.seq * d, d, heads * m.seq * d))
-        tape.launch(
-            [strided("add", sizes, (dense(turned, sizes), other), dense(made, sizes), ADD, FP16_EACH)]
-        )
+    def bias(self, mask: Tensor, batch: int) -> Tensor:
+        """Return 0 or a low number for each pair of tokens of so many sequences, [batch * seq, seq]."""
+        m, tape = self.llama, self.tape
+        low, zero = (tape.run(memory_ops.fill(tape.memory, 1, 1, self.dtype)) for _ in range(2))
+        made, sizes = tape.memory.tensor("bias", batch * m.seq, m.seq, ITEM), (m.seq, m.seq, batch)
+        pairs = Tensor(mask.name, batch * m.seq, mask.cols, 1, mask.address)
+        inputs = self.pairs(pairs, sizes), View(zero, (0, 0, 0)), View(low, (0, 0, 0))
+        tape.launch([strided("where", sizes, inputs, dense(made, sizes), CHOOSE, FP16_EACH)])
         return made
 
-    def repeated(self, x: Tensor) -> Tensor:
-        """Return keys or values once for each head that takes them, heads one below the other."""
-        m, d, share = self.llama, self.llama.each, self.llama.heads // self.llama.kv_heads
-        made = self.tape.memory.tensor("repeated", m.tokens * m.heads, d, ITEM)
-        sizes, pitch = (d, m.seq, share, m.kv_heads, m.batch), m.kv_heads * d
-        source = View(x, (1, pitch, 0, d, m.seq * pitch))
-        self.tape.launch([strided("copy_repeated", sizes, [source], dense(made, sizes), Work(), FP16_EACH)])
-        return made
+    def pairs(self, mask: Tensor, sizes: tuple[int, int, int]) -> View:
+        """Return the view of a mask whose rows are as long as sequences, or a byte longer."""
+        if mask.cols == sizes[0]:
+            return View(flat(mask), (1, sizes[0], sizes[0] * sizes[1]))
+        return View(mask, (1, mask.cols, mask.cols * sizes[1]))
 
     def attention(self, x: Value, mask: Tensor) -> Value:
-        m, tape, memory = self.llama, self.tape, self.tape.memory
+        m, tape = self.llama, self.tape
         q, k, v = (self.linear(x, heads * m.each) for heads in (m.heads, m.kv_heads, m.kv_heads))
-        turned = self.rotated(q.tensor, m.heads)
+        turned = self.rotated(q, m.heads)
         if m.cached:
-            new = (self.rotated(k.tensor, m.kv_heads), 0), (v.tensor, 0)
+            new = (self.rotated(k, m.kv_heads).tensor, 0), (v.tensor, 0)
             one = Attention(m.batch, m.heads, m.kv_heads, 1, m.cached, m.each)
-            y = attend(tape, one, turned, new, DTYPE)
+            y = attend(tape, one, turned.tensor, new, self.dtype)
             return self.linear(Value(Tensor("attended", m.batch, m.d, ITEM, y.address)), m.d)
-        keys = self.repeated(self.rotated(k.tensor, m.kv_heads))
-        values = self.repeated(v.tensor)
-        low, zero = (tape.run(memory_ops.fill(memory, 1, 1, DTYPE)) for _ in range(2))
-        bias, sizes = memory.tensor("bias", m.tokens, m.seq, ITEM), (m.seq, m.seq, m.batch)
-        inputs = dense(mask, sizes), View(zero, (0, 0, 0)), View(low, (0, 0, 0))
-        tape.launch([strided("where", sizes, inputs, dense(bias, sizes), CHOOSE, FP16_EACH)])
-        problem = Attention(m.batch, m.heads, m.heads, m.seq, m.seq, m.each)
-        o = memory.tensor("attended", m.tokens, m.d, ITEM)
-        side_by_side = Planes(turned, m.seq, m.heads, m.each), Planes(o, m.seq, m.heads, m.each)
-        operands = side_by_side[0], problem.stacked(keys, keys=True), problem.stacked(values, keys=True)
-        places = Places(operands, (side_by_side[1],))
-        tape.call(
-            ("attention", problem),
-            (turned, keys, values, bias, o),
-            lambda: attention(problem, memory, backend="cudnn", bias=bias, places=places),
-        )
-        tape.work(m.seq, m.seq, 2 * m.each, m.batch * m.heads)
-        return self.linear(Value(o), m.d)
+        kv, share, h = self.heads(m.kv_heads), m.heads // m.kv_heads, self.heads(m.heads)
+        keys = repeated(tape, self.rotated(k, m.kv_heads), kv, share)
+        values = repeated(tape, v, kv, share)
+        if not fits(tape, m.seq, m.each):
+            o = by_products(tape, turned, keys, values, Value(mask, wanted=False), h, self.dtype)
+        elif tape.training:
+            o = causal(tape, turned, keys, values, h)
+        else:
+            o = masked(tape, turned, keys, values, self.bias(mask, m.batch), h)
+        return self.linear(o, m.d)
 
     def feed_forward(self, x: Value) -> Value:
-        memory, tape = self.tape.memory, self.tape
-        gate = tape.run(memory_ops.silu(memory, self.linear(x, self.llama.ffn).tensor))
-        up = self.linear(x, self.llama.ffn).tensor
-        return self.linear(Value(tape.run(memory_ops.mul(memory, gate, up))), self.llama.d)
+        gate = silu(self.tape, self.linear(x, self.llama.ffn))
+        return self.linear(mul(self.tape, gate, self.linear(x, self.llama.ffn)), self.llama.d)
 
     def layer(self, x: Value, mask: Tensor) -> Value:
         x = op.add(self.tape, x, self.attention(self.norm(x), mask))
         return op.add(self.tape, x, self.feed_forward(self.norm(x)))
 
     def mask(self) -> Tensor:
-        """Return which pairs of tokens attend, a byte each: two rules, one after the other."""
+        """Return which pairs of tokens attend, a byte each: two rules, one after the other.
+
+        For attention by products it is what is added to scores, of 16 bits, [seq, seq].
+        """
         m, tape = self.llama, self.tape
-        made = [tape.memory.tensor("mask", m.tokens, m.seq, 1) for _ in range(3)]
+        pitch = m.seq + m.seq % 2  # the simulator takes pairs of bytes
+        made = [tape.memory.tensor("mask", m.tokens, pitch, 1) for _ in range(3)]
         sizes = m.seq, m.seq, m.batch
         for before, after in pairwise(made):
-            inputs = dense(before, sizes), View(flat(before), (1, m.seq, 0))
-            tape.launch([strided("and_pairs", sizes, inputs, dense(after, sizes), CHOOSE, FP16_EACH)])
-        return made[-1]
+            all_of, first = self.pairs(before, sizes), self.pairs(before, (m.seq, m.seq, 1))
+            inputs = all_of, replace(first, strides=(1, pitch, 0))
+            output = self.pairs(after, sizes)
+            tape.launch([strided("and_pairs", sizes, inputs, output, CHOOSE, FP16_EACH)])
+        return made[-1] if fits(tape, m.seq, m.each) else self.bias(made[-1], 1)
 
 
 def llama_network(llama: Llama, memory: Memory, shown: int = 0) -> Network:
@@ -212,29 +186,33 @@ def llama_network(llama: Llama, memory: Memory, shown: int = 0) -> Network:
     return llama_on(Tape(memory, training=False), llama, shown)
 
 
-def llama_on(tape: Tape, llama: Llama, shown: int = 0) -> Network:
-    """Launch a forward pass on a tape, of ``shown`` layers at most (0: all); return its kernels.
+def llama_on(tape: Tape, llama: Llama, shown: int = 0, dtype: str = DTYPE) -> Network:
+    """Launch a pass on a tape, of ``shown`` layers at most (0: all); return its kernels.
 
-    Raises WorkloadError where gradients are wanted, and on a GPU that fused attention was not measured on.
+    Where the tape is in training, the mean cross entropy of all tokens, in fp32, and all gradients follow.
+    Raises WorkloadError for other types than ``DTYPES``, and for gradients of a token with a cache.
     """
     check_type("LLaMA", Llama, llama=llama)
     check_sizes("LLaMA", 0, shown=shown)
-    if tape.training:
-        raise WorkloadError("LLaMA: training: norms and rotations have no gradients")
-    if tape.device not in HOPPER:
-        raise WorkloadError(f"LLaMA: fused attention on {tape.device}: measured were {', '.join(HOPPER)}")
+    check_names("LLaMA", DTYPES, dtype=dtype)
+    if tape.training and llama.cached:
+        raise WorkloadError(f"LLaMA: cached = {llama.cached}: must be 0 in training")
     m, memory = llama, tape.memory
     cosines, sines = (memory.tensor(name, m.seq, m.each, ITEM) for name in ("cosines", "sines"))
-    run, counter = _Run(m, tape, cosines, sines), Counter(tape)
-    table = tape.parameter("words", m.vocabulary, m.d, ITEM).tensor
-    x = Value(tape.run(memory_ops.embedding(memory, table, drawn(m.tokens, m.vocabulary))))
+    run, counter = _Run(m, tape, cosines, sines, dtype), Counter(tape)
+    table = tape.parameter("words", m.vocabulary, m.d, ITEM)
+    x = op.embedding(tape, table, drawn(m.tokens, m.vocabulary), dtype)
     run.small(BEFORE)
-    mask = x.tensor if m.cached else run.mask()  # one token sees all
+    # one token sees all; what cuDNN's causal kernel sees is implied
+    implied = m.cached or (tape.training and fits(tape, m.seq, m.each))
+    mask = x.tensor if implied else run.mask()
     run.small(AFTER_MASK)
     counter.mark()
     many = shown_of(m.layers, shown)
     for number in range(many):
         x = run.layer(x, mask)
         counter.mark(1 if number + 1 < many else m.layers - many + 1)
-    run.linear(run.norm(x), m.vocabulary)
+    logits = run.linear(run.norm(x), m.vocabulary)
+    if tape.training:
+        backward_from(tape, cross_entropy(tape, cast(tape, logits, dtype, "fp32")))
     return counter.network()

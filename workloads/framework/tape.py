@@ -100,12 +100,13 @@ class Tape:
         self.flops += 2 * m * n * k * batch
 
     def launch(self, kernels: Iterable[Kernel]) -> None:
-        """Add kernels behind those that are there.
+        """Add kernels behind those that are there."""
+        self.kernels += self.marked(kernels)
 
-        Where the device is not of Hopper, those without a library's name are marked: they stand in.
-        """
+    def marked(self, kernels: Iterable[Kernel]) -> list[Kernel]:
+        """Return kernels; those without a library's name stand in where the device is not of Hopper."""
         known = self.device in HOPPER
-        self.kernels += kernels if known else [k if k.library else replace(k, library=OTHER) for k in kernels]
+        return [k if known or k.library else replace(k, library=OTHER) for k in kernels]
 
     def call(
         self, key: Hashable, operands: Sequence[Tensor], make: Callable[[], Launches]

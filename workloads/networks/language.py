@@ -17,7 +17,7 @@ from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory.pointwise_parts import ITEM
 
-from .passes import check_optimizer, check_pass, device_of, layers_job, layers_of, named
+from .passes import check_dtype, check_optimizer, check_pass, device_of, layers_job, layers_of, named
 from .shapes import BERT, GPT, Transformer
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def _bert(name: str) -> Callable[..., Job]:
         check_pass(name, pass_, ("forward", "training"))
         check_optimizer(name, optimizer)
         device, training = device_of(hints, name), pass_ == "training"
+        check_dtype(name, dtype, tuple(ITEM), device)
         layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=dtype)
         vocabulary = _padded(shape.vocabulary, ALIGNED)
         return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated)
@@ -125,6 +126,7 @@ def _gpt(name: str) -> Callable[..., Job]:
         check_pass(name, pass_)
         check_optimizer(name, optimizer)
         device, training, decode = device_of(hints, name), pass_ == "training", pass_ == "decode"
+        check_dtype(name, dtype, tuple(ITEM), device)
         if shards < 1:
             raise WorkloadError(f"{name}: shards = {shards}: must be positive")
         layer = Layer(

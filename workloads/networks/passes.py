@@ -13,6 +13,7 @@ from pysim.program.periods.shorten import inserted, shortened, with_launches
 from pysim.program.periods.shortened import LEAST_KEPT
 from pysim.workloads.framework.caching import reused
 from pysim.workloads.framework.optimizers import OPTIMIZERS, optimizer
+from pysim.workloads.library.choices.by_cost import has_bf16
 from pysim.workloads.library.choices.chooser import DEVICES, HOPPER, MEASURED
 from pysim.workloads.library.hopper import SMS
 
@@ -54,6 +55,13 @@ def check_pass(where: str, which: str, known: Sequence[str] = PASSES) -> None:
         raise WorkloadError(f"{where}: pass = {which}: must be {', '.join(known)}")
 
 
+def check_dtype(where: str, dtype: str, known: Sequence[str], device: str) -> None:
+    """Refuse a type that a network does not have, and bf16 on GPUs before Ampere."""
+    taken = [name for name in known if name != "bf16" or device in HOPPER or has_bf16(device)]
+    if dtype not in taken:
+        raise WorkloadError(f"{where}: dtype = {dtype}: must be {' or '.join(taken)} on {device}")
+
+
 def layers_of(where: str, layers: int, published: int) -> int:
     """Return how many layers a network has; 0: as many as were published."""
     if layers < 0:
@@ -73,7 +81,7 @@ def job_of(name: str, tape: Tape, steps: int, optimized_by: str = "none") -> Job
     Gradients of parameters stay where they are until the step, as ``zero_grad(set_to_none=False)`` has it.
     """
     kernels: list[Kernel] = reused(tape.kernels, tape.memory)
-    kernels += optimizer(optimized_by, tape.weights, tape.memory)
+    kernels += tape.marked(optimizer(optimized_by, tape.weights, tape.memory))
     events = [(before, after) for before, after in tape.events if after < len(kernels)]
     return Job(name, kernels, events, steps=steps, totals=tape.totals)
 

@@ -30,6 +30,11 @@ def hints_of(device: str) -> MachineHints:
     return MachineHints.of(resolve(device))
 
 
+def has_bf16(device: str) -> bool:
+    """Whether the tensor cores of a device take bf16."""
+    return hints_of(device).compute_capability >= BF16_FROM
+
+
 def tiling_of(problem: Problem, device: str, *, split: bool = True) -> AnyTiling:
     """Return the tile of a GEMM; ``C`` and its operands are row-major there, so rows are the problem's n.
 
@@ -37,7 +42,7 @@ def tiling_of(problem: Problem, device: str, *, split: bool = True) -> AnyTiling
     without tiles.
     """
     hints = hints_of(device)
-    types = (*get_args(gemm_choice.Dtype), *(("bf16",) if hints.compute_capability >= BF16_FROM else ()))
+    types = (*get_args(gemm_choice.Dtype), *(("bf16",) if has_bf16(device) else ()))
     if problem.dtype not in types:
         raise WorkloadError(
             f"library GEMM: {problem.dtype} on {device}: there are tiles of {', '.join(types)}"

@@ -128,9 +128,11 @@ class Region:
 
 def regions_of(name: str, plan: Plan, cols: int, operand: Operand) -> list[Region]:
     """Return the rectangles that TBs use of an operand: one, or one a place of a dimension with gaps."""
-    _, first, strides, moves = operand
+    item, first, strides, moves = operand
     firsts, size = _rectangles(plan.inner, strides, cols, first)
     left, least = _rectangles(plan.left, strides, cols, first)
+    if item == 1 and plan.last:  # accesses are of pairs
+        size, least = ((high, min(wide + wide % 2, cols)) for high, wide in (size, least))
     rows = any(move % cols and move > cols for move in moves)
     if size[1] > cols or rows or len(firsts) > MOST_PIECES:
         raise WorkloadError(f"{name}: a TB takes no few rectangles of an operand")

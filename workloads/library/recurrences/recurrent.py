@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -73,10 +74,13 @@ class Recurrent:
         check_elements("rnn", batch_x_steps_x_gates=(self.batch, self.steps, self.wide + self.hidden))
         check_elements("rnn", batch_x_steps_x_inputs=(self.batch, self.steps, self.into))
         check_elements("rnn", gates_x_weights=(self.wide, self.into + self.hidden))
-        if self.batch * self.hidden * self.item % ALIGN or self.hidden % 32:
+        if self.hidden % 32:
+            raise WorkloadError(f"rnn: hidden = {self.hidden}: must be a multiple of 32")
+        least = ALIGN // math.gcd(ALIGN, self.hidden * self.item)
+        if self.batch % least:
             raise WorkloadError(
-                f"rnn: batch {self.batch} of {self.hidden} units: a state must be a multiple of {ALIGN} B,"
-                " units one of 32"
+                f"rnn: batch = {self.batch}: must be a multiple of {least} for hidden = {self.hidden} in"
+                f" {self.dtype}: states begin at multiples of {ALIGN} B"
             )
 
     @property

@@ -1,0 +1,1 @@
+"""What layers of a LLaMA launch beside GEMMs, forward and backward."""

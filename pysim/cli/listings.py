@@ -105,12 +105,11 @@ def workloads(args: argparse.Namespace) -> None:
     names = _known_names("workload", name or None, WORKLOADS)
     if args.name is None and args.json:
         raise ConfigError("workloads --json: takes a workload, name or name:key=value,...")
-    if not args.json and not keys:
-        _print_table((each, _summary(WORKLOADS[each])) for each in names)
     if args.name is None:
+        _print_table((each, _summary(WORKLOADS[each])) for each in names)
         return
     if not args.json and not keys:
-        print(f"{name}:{_default_keys(WORKLOADS[name])}\n")
+        print(f"{name}  {inspect.getdoc(WORKLOADS[name]) or ''}\n\n{name}:{_default_keys(WORKLOADS[name])}\n")
     show_totals(args.name, args.gpu, as_json=args.json, table=_print_table)
 
 

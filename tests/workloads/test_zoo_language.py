@@ -128,7 +128,11 @@ def test_totals_survive():
         ("gpt2:seq=2048", "h200", "gpt2: seq = 2048: at most 1024, which have embeddings"),
         ("gpt2:optimizer=rmsprop", "h200", "gpt2: optimizer = rmsprop: must be adamw, lamb, sgd, none"),
         ("gpt2:attention=fused,layers=1", "v100", "gpt2: fused attention on v100: measured were kernels of"),
-        ("bert-large:dtype=bf16,layers=1", "v100", "bert-large: dtype = bf16: must be fp32 or fp16 on v100"),
+        (
+            "bert-large:dtype=bf16,layers=1",
+            "v100",
+            "bert-large: dtype = bf16: must be fp32 or fp16 or amp on",
+        ),
         ("gpt2:layers=-1", "h200", "gpt2: layers = -1: must be 0"),
         ("gpt2:shards=5", "v100", "Transformer layer: shards = 5: must divide heads = 12"),
         ("llama-7b:layers=1", "v100", "llama-7b: dtype = bf16: must be fp16 on v100"),

@@ -14,8 +14,7 @@ from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Program
 from pysim.workloads.library.memory.pointwise_parts import whole
 
-from .operations import one
-from .tape import Gradients, Tape, Value
+from .tape import Gradients, Tape, Value, one
 
 LIBRARY = stand_in("ncclAllReduce as a delay")
 MOST_DELAY = 1 << 29  # cycles of one instruction

@@ -17,8 +17,9 @@ from pysim.workloads.library.memory.cat_copy import cat
 from pysim.workloads.library.memory.head_copies import Heads, Way, head_copy
 from pysim.workloads.library.moved import Launches
 
-from .operations import mm, one
-from .tape import Gradients, Tape, Value
+from .autocast import narrow
+from .operations import mm
+from .tape import Gradients, Tape, Value, one
 
 
 def split_heads(tape: Tape, qkv: Value, heads: Heads) -> tuple[Value, Value, Value]:
@@ -94,6 +95,7 @@ def weighted_of_one(tape: Tape, shares: Value, qkv: Value, heads: Heads, dtype: 
     _require_forward(tape, qkv, heads)
     within = (qkv.tensor.cols, 2 * heads.heads * heads.d), (0, 0)
     sizes = heads.d, heads.seq, heads.seq
+    shares = narrow(tape, shares)
     made = mm(tape, dtype, sizes, "NN", (qkv.tensor, shares.tensor), heads.heads, within)
     return tape.record((made,), (shares, qkv), lambda _: (None, None))[0]
 

@@ -62,7 +62,7 @@ class _Run:
         return op.linear(tape, x, weight, tape.parameter(f"b_{name}", 1, out, item), layer.dtype)
 
     def norm(self, name: str, x: Value) -> Value:
-        tape, cols, item = self.tape, x.tensor.cols, x.tensor.item
+        tape, cols, item = self.tape, x.tensor.cols, item_of(self.model.layer.dtype)
         scale, shift = (tape.parameter(f"{kind}_{name}", 1, cols, item) for kind in ("w", "b"))
         return op.layer_norm(tape, x, scale, shift)
 

@@ -126,7 +126,7 @@ class LayerRun:
         if layer.fused:
             y = split.fused_attention(tape, qkv, heads, causal=layer.causal, dropped=layer.training)
             return op.dropout(tape, self.narrowing("o", y))
-        one = layer.batch == 1 and not layer.training and split.taken_within(tape, layer.dtype)
+        one = layer.batch == 1 and not layer.training and split.taken_within(tape, tape.amp or layer.dtype)
         if one:
             scores = split.scores_of_one(tape, qkv, heads, layer.dtype)
         else:
@@ -135,7 +135,7 @@ class LayerRun:
             scores = op.bmm(tape, q, k, sizes, planes, layer.dtype, turned=turned)
         scores = op.scale(tape, scores)
         if layer.causal:
-            mask = tape.value("mask", seq, seq, item_of(layer.dtype), wanted=False)
+            mask = tape.value("mask", seq, seq, scores.tensor.item, wanted=False)
             scores = op.add_mask(tape, scores, mask)
         shares = op.dropout(tape, op.softmax(tape, scores))
         if one:

@@ -27,9 +27,10 @@ from pysim.workloads.library.memory.pointwise_parts import flat
 from pysim.workloads.library.memory.strided import View, dense, strided
 
 from . import operations as op
+from .autocast import cast
 from .decode import attend
 from .decoders.attention import by_products, causal, fits, masked
-from .decoders.elementwise import cast, mul, rms_norm, silu
+from .decoders.elementwise import mul, rms_norm, silu
 from .decoders.positions import Rotation, repeated
 from .losses import backward_from, cross_entropy
 from .math_attention import CHOOSE, FP16_EACH

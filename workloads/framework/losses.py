@@ -9,9 +9,9 @@ from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import row_passes
 from pysim.workloads.library.memory.pointwise_parts import whole
 
+from .autocast import scaled, wide
 from .collectives import Links, all_reduce
-from .operations import one
-from .tape import Gradients, Tape, Value
+from .tape import Gradients, Tape, Value, one
 
 LONG, FLOAT = 8, 4  # bytes of a target, and of what shards exchange
 
@@ -23,6 +23,7 @@ def cross_entropy(tape: Tape, logits: Value, links: Links | None = None) -> Valu
     gradient of the log-softmax. ``links``: each shard has some of the classes, so that the largest logit, the
     logit of the target and the sum of exponentials of each row are all-reduced (Megatron-LM's cross_entropy).
     """
+    logits = wide(tape, logits)
     x, memory = logits.tensor, tape.memory
     shares = memory.tensor("log_softmax", x.rows, x.cols, x.item)
     targets, loss = memory.tensor("targets", 1, x.rows, LONG), memory.tensor("loss", 1, 1, x.item)
@@ -57,5 +58,6 @@ def _reading(kernel: Kernel, *tensors: Tensor) -> Kernel:
 
 def backward_from(tape: Tape, loss: Value) -> None:
     """Launch the gradients of a loss of one element, whose own is a one that a kernel writes."""
+    loss = scaled(tape, loss)
     dtype = "fp32" if loss.tensor.item == 4 else "fp16"
     tape.backward(loss, tape.run(memory_ops.fill(tape.memory, 1, 1, dtype)))

@@ -30,7 +30,8 @@ from pysim.workloads.library.memory.embedding_sorted import embedding_backward_s
 from pysim.workloads.library.memory.row_passes import few_columns_sum
 from pysim.workloads.library.moved import Launches
 
-from .tape import Gradients, Tape, Value
+from .autocast import mixed_add, narrow, wide
+from .tape import Gradients, Tape, Value, one
 
 if TYPE_CHECKING:
     from pysim.workloads.library.gemms.hopper_epilogue import Epilogue
@@ -54,6 +55,7 @@ def mm(
     adds a bias, the product alone stands in; where none takes a batch, tiles of CUTLASS for Ampere do.
     """
     m, n, k = sizes
+    dtype = tape.amp or dtype
 
     def launched(given: Sequence[Tensor], epilogue: Epilogue) -> tuple[tuple[Kernel, ...], Tensor]:
         try:
@@ -102,6 +104,7 @@ def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) 
 
     Backward: the gradient of x, of the weight, and the sum of the columns for the bias.
     """
+    x, weight, bias = narrow(tape, x), narrow(tape, weight), bias and narrow(tape, bias)
     (tokens, into), out = (x.tensor.rows, x.tensor.cols), weight.tensor.rows
     biases = (bias,) if bias else ()
     if weight.tensor.cols != into or any(each.tensor.cols != out for each in biases):
@@ -159,6 +162,7 @@ def bmm(
     ``a``: [batch * rows, inner]; ``b``: [batch * inner, cols], ``turned``: [batch * cols, inner].
     Backward: the gradient of B, then that of A.
     """
+    a, b = narrow(tape, a), narrow(tape, b)
     rows, cols, inner = sizes
     made = mm(tape, dtype, (cols, rows, inner), "TN" if turned else "NN", (b.tensor, a.tensor), batch)
 
@@ -198,6 +202,8 @@ def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str, mo
 
 def add(tape: Tape, a: Value, b: Value) -> Value:
     """Return a + b; both get the gradient as it is."""
+    if a.tensor.item != b.tensor.item and tape.amp:
+        return mixed_add(tape, a, b)
     made = tape.run(memory_ops.add(tape.memory, a.tensor, b.tensor))
     return tape.record((made,), (a, b), lambda given: (given[0], given[0]))[0]
 
@@ -274,6 +280,7 @@ def dropout(tape: Tape, a: Value) -> Value:
 
 def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
     """Return the LayerNorm of each row."""
+    a = wide(tape, a)
     operands = a.tensor, weight.tensor, bias.tensor
 
     def make() -> Launches:
@@ -299,17 +306,10 @@ def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
 
 def softmax(tape: Tape, a: Value) -> Value:
     """Return the softmax of each row."""
+    a = wide(tape, a)
     made = tape.run(memory_ops.softmax(tape.memory, a.tensor))
 
     def backward(given: Gradients) -> Gradients:
         return (tape.run(memory_ops.softmax_backward(tape.memory, one(given), made)),)
 
     return tape.record((made,), (a,), backward)[0]
-
-
-def one(given: Gradients) -> Tensor:
-    """Return the gradient of an operation's only result."""
-    (gradient,) = given
-    if gradient is None:
-        raise WorkloadError("backward: a result has no gradient")
-    return gradient

@@ -59,7 +59,8 @@ class Tape:
     ``workloads.library.choices.chooser.DEVICES``. ``weights``: the parameters in the order in which they were
     made. ``flops``: floating-point operations of GEMMs, convolutions, attention and recurrent cells, as
     :meth:`work` counts them. ``events``: pairs of kernels, the later of which waits in another stream;
-    ``gemms``: GEMMs of recurrent passes that were made.
+    ``gemms``: GEMMs of recurrent passes that were made. ``amp``: the type of 16 bits under autocast (none: no
+    autocast); ``narrowed``: parameters that were converted to it.
     """
 
     memory: Memory
@@ -71,6 +72,8 @@ class Tape:
     flops: int = 0
     events: list[tuple[int, int]] = field(default_factory=list)
     gemms: dict[Hashable, Made] = field(default_factory=dict)
+    amp: str = ""
+    narrowed: dict[Value, Value] = field(default_factory=dict)
     _repeated: Repeats = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,3 +210,11 @@ class _Way:
             self.arrived[made, value.place] = found
         self.uses[made] -= 1
         return made if self.uses[made] == 0 else None
+
+
+def one(given: Gradients) -> Tensor:
+    """Return the gradient of an operation's only result."""
+    (gradient,) = given
+    if gradient is None:
+        raise WorkloadError("backward: a result has no gradient")
+    return gradient

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.memory_budget import claim_launches
+from pysim.workloads.framework.autocast import AMP, stored
 from pysim.workloads.framework.collectives import Links
 from pysim.workloads.framework.language import LanguageModel, language_model
 from pysim.workloads.framework.layers import Layer
@@ -31,6 +32,11 @@ FUSED_HEADS = (64, 128)  # columns of a head that it takes
 # All-reduces among 8 V100: 274, 502 and 994 us for 512, 1,024 and 2,048 tokens of 12,288 columns of fp16 of
 # GPT-3 175B. Least squares: 28.3 us and 52.2 GB/s, which give 269, 510 and 992 us
 LATENCY_US, GBS = 28.3, 52.2
+TYPES = """
+
+    ``dtype``: fp32, fp16 or bf16, the one type of parameters, activations, gradients and moments (LAMB has
+    fp32 masters and moments); amp or amp-bf16: autocast as PyTorch's, with fp32 parameters, gradients and
+    moments, and in fp16 a loss scale."""
 LAUNCHES, PATTERNS = 90, 400  # of a layer's training step, to claim memory by
 
 
@@ -38,14 +44,14 @@ def _padded(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def _fused(where: str, attention: str, layer: Layer, device: str) -> bool:
+def _fused(where: str, attention: str, layer: Layer, device: str, dtype: str) -> bool:
     """Whether attention is one kernel; ``auto``: for a GPT where there is a template."""
     if attention not in ATTENTIONS:
         raise WorkloadError(f"{where}: attention = {attention}: must be {', '.join(ATTENTIONS)}")
     if attention != "auto":
         return attention == "fused"
     whole = layer.cached > 0 or layer.seq % TILE == 0
-    taken = ITEM[layer.dtype] == 2 and layer.d // layer.heads in FUSED_HEADS
+    taken = ITEM[dtype] == 2 and layer.d // layer.heads in FUSED_HEADS
     return layer.pre and device in HOPPER and whole and taken
 
 
@@ -60,14 +66,15 @@ def _job(
     device: str,
     simulated: int,
     links: Links | None = None,
+    amp: str = "",
 ) -> Job:
     where, count = name, layers_of(name, layers, shape.layers)
-    fused = _fused(where, attention, layer, device)
+    fused = _fused(where, attention, layer, device, amp or layer.dtype)
     held = min(simulated, count) or count
     claim_launches(LAUNCHES * held, f"{where}: {held:,} layers", PATTERNS * held)
 
     def built(number: int) -> Tape:
-        tape = Tape(Memory(), training=layer.training, device=device)
+        tape = Tape(Memory(), training=layer.training, device=device, amp=amp)
         made = LanguageModel(replace(layer, fused=fused), number, vocabulary, shape.positions)
         language_model(made, tape, links)
         return tape
@@ -93,16 +100,17 @@ def _bert(name: str) -> Callable[..., Job]:
         check_pass(name, pass_, ("forward", "training"))
         check_optimizer(name, optimizer)
         device, training = device_of(hints, name), pass_ == "training"
-        check_dtype(name, dtype, tuple(ITEM), device)
-        layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=dtype)
+        check_dtype(name, dtype, (*ITEM, *AMP), device)
+        layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=stored(dtype))
         vocabulary = _padded(shape.vocabulary, ALIGNED)
-        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated)
+        amp = AMP.get(dtype, "")
+        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated, amp=amp)
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
     Both heads of pre-training. ``pass``: forward to the logits, or a training step, whose ``optimizer`` is
-    LAMB as in NVIDIA's BERT, or AdamW. ``attention``: products, or fused (cuDNN's). ``simulated``: layers
-    that stand for all; 0: all are simulated.
+    LAMB as in NVIDIA's BERT, or AdamW. ``attention``: products, or fused (cuDNN's).{TYPES} ``simulated``:
+    layers that stand for all; 0: all are simulated.
     """
     return made
 
@@ -126,9 +134,11 @@ def _gpt(name: str) -> Callable[..., Job]:
         check_pass(name, pass_)
         check_optimizer(name, optimizer)
         device, training, decode = device_of(hints, name), pass_ == "training", pass_ == "decode"
-        check_dtype(name, dtype, tuple(ITEM), device)
+        check_dtype(name, dtype, (*ITEM, *AMP), device)
         if shards < 1:
             raise WorkloadError(f"{name}: shards = {shards}: must be positive")
+        if dtype in AMP and (shards > 1 or decode):
+            raise WorkloadError(f"{name}: dtype = {dtype}: must be {', '.join(ITEM)} in decode and in shards")
         layer = Layer(
             shape.d,
             shape.heads,
@@ -138,7 +148,7 @@ def _gpt(name: str) -> Callable[..., Job]:
             pre=True,
             causal=not decode,
             training=training,
-            dtype=dtype,
+            dtype=stored(dtype),
             shards=shards,
             cached=seq if decode else 0,
         )
@@ -146,15 +156,16 @@ def _gpt(name: str) -> Callable[..., Job]:
         if megatron or shards > 1:
             vocabulary = _padded(vocabulary, PADDED * shards) // shards
         links = Links(LATENCY_US, GBS, (hints or hints_of(device)).sm_mhz) if shards > 1 else None
-        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated, links)
+        amp = AMP.get(dtype, "")
+        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated, links, amp)
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
     ``pass``: forward to the logits, a training step, or decode, a token of each sequence with ``seq`` keys,
     its own among them. ``attention``: products, or fused (cuDNN's); auto:
     fused where there is a template. ``shards``: GPUs that share each layer as in Megatron-LM, of which this
-    is one; all-reduces are delays, those of 8 V100. ``simulated``: layers that stand for all; 0: all are
-    simulated.
+    is one; all-reduces are delays, those of 8 V100.{TYPES} ``simulated``: layers that stand for all; 0: all
+    are simulated.
     """
     return made
 

@@ -51,8 +51,9 @@ def _llama(name: str) -> Callable[..., Job]:
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
     ``pass``: forward to the logits of all tokens, as Hugging Face's transformers launch it, a training step,
-    or decode, a token of each sequence with ``seq`` keys, its own among them. Weights and moments of training
-    are of ``dtype``, bf16 or (before Ampere) fp16. On GPUs before Hopper attention is by products.
+    or decode, a token of each sequence with ``seq`` keys, its own among them. Weights, activations, gradients
+    and moments are of ``dtype``, bf16 or (before Ampere) fp16; norms compute in fp32. On GPUs
+    before Hopper attention is by products.
     """
     return made
 

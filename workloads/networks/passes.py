@@ -11,6 +11,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel
 from pysim.program.periods.shorten import inserted, shortened, with_launches
 from pysim.program.periods.shortened import LEAST_KEPT
+from pysim.workloads.framework.autocast import stepped
 from pysim.workloads.framework.caching import reused
 from pysim.workloads.framework.optimizers import OPTIMIZERS, optimizer
 from pysim.workloads.library.choices.by_cost import has_bf16
@@ -57,7 +58,7 @@ def check_pass(where: str, which: str, known: Sequence[str] = PASSES) -> None:
 
 def check_dtype(where: str, dtype: str, known: Sequence[str], device: str) -> None:
     """Refuse a type that a network does not have, and bf16 on GPUs before Ampere."""
-    taken = [name for name in known if name != "bf16" or device in HOPPER or has_bf16(device)]
+    taken = [name for name in known if not name.endswith("bf16") or device in HOPPER or has_bf16(device)]
     if dtype not in taken:
         raise WorkloadError(f"{where}: dtype = {dtype}: must be {' or '.join(taken)} on {device}")
 
@@ -81,7 +82,7 @@ def job_of(name: str, tape: Tape, steps: int, optimized_by: str = "none") -> Job
     Gradients of parameters stay where they are until the step, as ``zero_grad(set_to_none=False)`` has it.
     """
     kernels: list[Kernel] = reused(tape.kernels, tape.memory)
-    kernels += tape.marked(optimizer(optimized_by, tape.weights, tape.memory))
+    kernels += _step(tape, tape.weights, optimized_by)
     events = [(before, after) for before, after in tape.events if after < len(kernels)]
     return Job(name, kernels, events, steps=steps, totals=tape.totals)
 
@@ -103,7 +104,12 @@ def layers_job(
     tape, fewer = built(simulated), built(simulated - 1)
     job = shortened(job_of(name, tape, simulated), job_of(name, fewer, simulated - 1), layers)
     weights = _all_weights(name, tape, fewer, layers - simulated)
-    return with_launches(job, optimizer(optimized_by, weights, tape.memory), simulated)
+    return with_launches(job, _step(tape, weights, optimized_by), simulated)
+
+
+def _step(tape: Tape, weights: Sequence[Value], optimized_by: str) -> list[Kernel]:
+    """Return an optimiser's step of parameters, with what mixed precision launches around it."""
+    return tape.marked(stepped(tape, weights, optimizer(optimized_by, weights, tape.memory)))
 
 
 def _all_weights(name: str, tape: Tape, fewer: Tape, more: int) -> list[Value]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pysim.program.job import Tensor
 from pysim.workloads.framework import heads as split
 from pysim.workloads.framework import operations as op
-from pysim.workloads.framework.tape import Gradients, Tape, Value
+from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import WIDTHS, Attention, Planes
 from pysim.workloads.library.choices.chooser import HOPPER
@@ -57,7 +57,7 @@ def causal(tape: Tape, q: Value, keys: Value, values: Value, heads: Heads) -> Va
     tape.work(h.seq, h.seq, 2 * h.d, h.batch * h.heads)
 
     def backward(arrived: Gradients) -> Gradients:
-        do = op.one(arrived)
+        do = one(arrived)
         made = [memory.tensor(f"grad_{t.name}", t.rows, t.cols, t.item) for t in given]
         wide, narrow = Planes(made[0], h.seq, h.heads, h.d), (problem.stacked(t, keys=True) for t in made[1:])
         operands = *places.operands, places.results[0], Planes(do, h.seq, h.heads, h.d)
@@ -92,7 +92,7 @@ def _stacked(tape: Tape, q: Value, h: Heads) -> Value:
 
     def backward(given: Gradients) -> Gradients:
         back = tape.memory.tensor("grad_q", q.tensor.rows, q.tensor.cols, q.tensor.item)
-        tape.launch([head_copy("merge", h, back, op.one(given))])
+        tape.launch([head_copy("merge", h, back, one(given))])
         return (back,)
 
     return tape.record((made,), (q,), backward)[0]

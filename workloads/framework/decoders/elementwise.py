@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from pysim.program.job import Tensor
 from pysim.program.library_kernels import stand_in
+from pysim.workloads.framework.autocast import cast
 from pysim.workloads.framework.math_attention import FP16_EACH, FP32_EACH
-from pysim.workloads.framework.operations import column_sums, one
-from pysim.workloads.framework.tape import Gradients, Tape, Value
+from pysim.workloads.framework.operations import column_sums
+from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import pointwise_costs as costs
 from pysim.workloads.library.memory.pointwise_flat import vectorised
@@ -21,16 +22,6 @@ from pysim.workloads.library.memory.strided import View, dense, strided
 
 NOT_MEASURED = stand_in("its bytes and instructions", measured=False)
 SILU_BACKWARD = Work(fp32=8, ints=2, sfu=2)  # exp, 1 / x, and x * (1 - s) as the source has it
-
-
-def cast(tape: Tape, a: Value, source: str, target: str) -> Value:
-    """Return ``a`` in another type; its gradient is converted back."""
-    made = tape.run(memory_ops.cast(tape.memory, a.tensor, source, target))
-
-    def backward(given: Gradients) -> Gradients:
-        return (tape.run(memory_ops.cast(tape.memory, one(given), target, source)),)
-
-    return tape.record((made,), (a,), backward)[0]
 
 
 def rms_norm(tape: Tape, x: Value, weight: Value, dtype: str) -> Value:

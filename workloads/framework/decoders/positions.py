@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pysim.program.job import Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework.math_attention import FP16_EACH
-from pysim.workloads.framework.operations import one
-from pysim.workloads.framework.tape import Gradients, Tape, Value
+from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.cat_copy import Columns, cat_columns
 from pysim.workloads.library.memory.head_copies import Heads

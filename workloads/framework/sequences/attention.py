@@ -14,8 +14,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
-from pysim.workloads.framework.operations import one
-from pysim.workloads.framework.tape import Gradients, Tape, Value
+from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops

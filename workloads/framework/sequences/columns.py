@@ -17,8 +17,7 @@ from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Op
 from pysim.program.warp_specialized import warp_specialized
-from pysim.workloads.framework.operations import one
-from pysim.workloads.framework.tape import Gradients, Tape, Value
+from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.memory.pointwise_parts import Work, line
 from pysim.workloads.library.memory.strided import View, dense, strided

@@ -14,8 +14,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Program
-from pysim.workloads.framework.operations import one
-from pysim.workloads.framework.tape import Gradients, Tape, Value
+from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.pointwise_flat import vectorised

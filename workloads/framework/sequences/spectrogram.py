@@ -14,8 +14,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
-from pysim.workloads.framework.operations import one
-from pysim.workloads.framework.tape import Gradients, Tape, Value
+from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.framework.vision.convolve import biased, placed, room
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.convolutions.nearest import nearest_convolution

@@ -4,9 +4,9 @@ A tensor of images has a row for each channel of each image. On an H200 and an H
 cuDNN's heuristics choose (``library.choose_convolution``): PyTorch asks them, as ``benchmark`` is off. Where
 a pixel's bytes are is not known of these, so each of their thread blocks is taken to need all operands
 (``convolution._coarse``): schemes that are finer than kernels win nothing at such a convolution. On GPUs of
-Volta and Ampere, and for the few sizes that no template fits, tiled kernels stand in (``tiled``), whose
-thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of the
-filters, then that of the bias.
+Volta, on Ampere in fp32, and for the few sizes that no template fits, tiled kernels stand in (``tiled``),
+whose thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of
+the filters, then that of the bias.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
-from pysim.workloads.framework.operations import one
+from pysim.workloads.framework.autocast import narrow
+from pysim.workloads.framework.tape import one
+from pysim.workloads.library.choices.by_cost import has_bf16
 from pysim.workloads.library.choices.chooser import HOPPER
-from pysim.workloads.library.convolutions.nearest import nearest_convolution
+from pysim.workloads.library.convolutions.nearest import implicit_convolution, nearest_convolution
 from pysim.workloads.library.convolutions.shape import Convolution
 from pysim.workloads.library.images.windows import (
     add_bias,
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from pysim.workloads.framework.tape import Gradients, Tape, Value
     from pysim.workloads.library.moved import Launches
 
+ON_AMPERE = ", as measured on an H200"
+FLOAT = 4
 ORDER = "order"  # a word that orders the kernels of a call
 
 
@@ -58,6 +62,7 @@ def conv2d(
     ``groups``: 1, or as many as there are channels and filters (depthwise). Raises WorkloadError for other
     groups, for images that the window is larger than, and for what has no kernel.
     """
+    x, dtype = narrow(tape, x), tape.amp or dtype
     _check(x, images, window, dtype)
     out = Images(images.count, filters, window.out(images.height), window.out(images.width))
     if groups == 1:
@@ -68,6 +73,11 @@ def conv2d(
         f"convolution: {groups} groups of {images.channels} channels and {filters} filters: must be 1, or as"
         " many as channels and filters, and then without a bias"
     )
+
+
+def stored(tape: Tape, item: int) -> int:
+    """Return the bytes of an element of a parameter, where those of an operand are ``item``."""
+    return FLOAT if tape.amp else item
 
 
 def _check(x: Value, images: Images, window: Window, dtype: str) -> None:
@@ -92,7 +102,7 @@ def _dense(
     tape: Tape, x: Value, images: Images, out: Images, window: Window, dtype: str, *, bias: bool
 ) -> Value:
     item, taps = x.tensor.item, window.side**2
-    weight = tape.parameter("filters", out.channels, images.channels * taps, item)
+    weight = narrow(tape, tape.parameter("filters", out.channels, images.channels * taps, stored(tape, item)))
 
     def launch(direction: str, name: str, shape: tuple[int, int], *read: Tensor) -> Tensor:
         problem = _problem(images, out, window, direction, dtype)
@@ -110,7 +120,7 @@ def _dense(
 
     shape = out.count * out.channels, out.pixels
     made = launch("forward", "convolved", shape, x.tensor, weight.tensor)
-    biases = (tape.parameter("bias", 1, out.channels, item),) if bias else ()
+    biases = (narrow(tape, tape.parameter("bias", 1, out.channels, stored(tape, item))),) if bias else ()
     tape.launch(add_bias(made, each.tensor, out.channels) for each in biases)  # in place
 
     def backward(given: Gradients) -> Gradients:
@@ -128,9 +138,13 @@ def _dense(
 
 
 def _chosen(tape: Tape, problem: Convolution) -> list[Kernel]:
-    """Return the library's kernels, or none before Hopper and for fp32 where no template fits."""
+    """Return the library's kernels, or none before Hopper and for fp32 where no template fits.
+
+    On Ampere fp16 has the implicit GEMMs for Ampere that cuDNN takes on an H200.
+    """
     if tape.device not in HOPPER:
-        return []
+        half = problem.dtype == "fp16" and has_bf16(tape.device)
+        return implicit_convolution(problem, tape.memory, ON_AMPERE) if half else []
     try:
         return nearest_convolution(problem, tape.memory)
     except WorkloadError:
@@ -154,7 +168,7 @@ def _result(kernels: Sequence[Kernel]) -> Tensor:
 
 def biased(tape: Tape, y: Value, out: Images) -> Value:
     """Return ``y`` plus a number of each channel, added in place."""
-    bias = tape.parameter("bias", 1, out.channels, y.tensor.item)
+    bias = narrow(tape, tape.parameter("bias", 1, out.channels, stored(tape, y.tensor.item)))
     tape.launch([add_bias(y.tensor, bias.tensor, out.channels)])
 
     def backward(given: Gradients) -> Gradients:
@@ -168,7 +182,7 @@ def biased(tape: Tape, y: Value, out: Images) -> Value:
 def _depthwise(tape: Tape, x: Value, images: Images, out: Images, window: Window) -> Value:
     """Return each channel convolved for itself, by PyTorch's own kernels: bound by bandwidth."""
     item, channels = x.tensor.item, images.channels
-    weight = tape.parameter("filters", channels, window.side**2, item)
+    weight = narrow(tape, tape.parameter("filters", channels, window.side**2, stored(tape, item)))
     made = tape.memory.tensor("convolved", out.count * channels, out.pixels, item)
     tape.launch([depthwise(x.tensor, weight.tensor, made, images, window)])
     tape.work(out.count * out.pixels, channels, window.side**2)

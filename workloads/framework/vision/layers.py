@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.program.library_kernels import stand_in
-from pysim.workloads.framework.operations import one
+from pysim.workloads.framework.tape import one
 from pysim.workloads.library.images.cat import cat_channels, take_channels
 from pysim.workloads.library.images.norms import (
     KEPT,

@@ -27,6 +27,7 @@ IMPLICIT = {
     "backward_data": ("sm80_xmma_dgrad_implicit_gemm", "dgrad_engine"),
     "backward_weights": ("sm80_xmma_wgrad_implicit_gemm_indexed", "wgrad_alg0_engine"),
 }
+PADDED = ", channels padded"
 EVEN = 8  # channels and filters of whole vectors
 OPERANDS = 3  # of the main kernel, at the least
 
@@ -44,17 +45,33 @@ def nearest_convolution(conv: Convolution, memory: Memory) -> list[Kernel]:
         return _named(_sound(convolution(told, others, conv, memory), conv), told.name)
     except WorkloadError as error:
         refused = error
-    for family in IMPLICIT[conv.direction]:
-        try:
-            told, others = of_family(conv, family)
-            made = _sound(convolution(told, others, conv, memory), conv)
-        except WorkloadError:
-            continue
-        return _named(made, stand_in(told.name))
+    made = implicit_convolution(conv, memory)
+    if made:
+        return made
     sizes = f"{conv.channels} channels to {conv.filters}"
     raise WorkloadError(
         f"convolution of {sizes}, {conv.dtype}, {conv.direction}: no template fits"
     ) from refused
+
+
+def implicit_convolution(conv: Convolution, memory: Memory, where: str = "") -> list[Kernel]:
+    """Return an implicit GEMM that stands in, or nothing where no template fits.
+
+    It is one for Ampere where there is one of the type; ``where``: what reports say behind its name. Channels
+    and filters are padded to whole vectors where no template takes them as they are.
+    """
+    from .convolution import convolution
+
+    padded = replace(conv, channels=-(-conv.channels // EVEN) * EVEN, filters=-(-conv.filters // EVEN) * EVEN)
+    for problem in (conv, padded) if where and padded != conv else (conv,):
+        for family in IMPLICIT[conv.direction]:
+            try:
+                told, others = of_family(problem, family)
+                made = _sound(convolution(told, others, problem, memory), problem)
+            except WorkloadError:
+                continue
+            return _named(made, stand_in(told.name + where + (PADDED if problem != conv else "")))
+    return []
 
 
 def _sound(kernels: list[Kernel], conv: Convolution) -> list[Kernel]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pysim.program.job import Job, Memory
+from pysim.workloads.framework.autocast import AMP, stored
 from pysim.workloads.framework.losses import backward_from, cross_entropy
 from pysim.workloads.framework.tape import Tape, Value
 from pysim.workloads.library.arguments import check_names, check_sizes
@@ -17,7 +18,7 @@ from pysim.workloads.networks.passes import check_pass, device_of, job_of, named
 if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
 
-DTYPES = "fp32", "fp16"
+DTYPES = "fp32", "fp16", "amp"
 MOST_IMAGES, MOST_SIDE = 2**12, 2**12
 
 
@@ -55,12 +56,11 @@ def network_job(name: str, build: Callable[[Pictures], Value], asked: Asked, ste
     check_pass(name, asked.passes, ("forward", "training"))
     check_names(name, DTYPES, dtype=asked.dtype)
     tape = Tape(Memory(), training=asked.passes == "training", device=device_of(asked.hints, name))
+    tape.amp, dtype = AMP.get(asked.dtype, ""), stored(asked.dtype)
     images = Images(asked.batch, asked.channels, asked.side, asked.side)
-    x = tape.value(
-        "images", images.count * images.channels, images.pixels, item_of(asked.dtype), wanted=False
-    )
+    x = tape.value("images", images.count * images.channels, images.pixels, item_of(dtype), wanted=False)
     with named(name):
-        logits = build(Pictures(tape, x, images, asked.dtype))
+        logits = build(Pictures(tape, x, images, dtype))
         if tape.training:
             backward_from(tape, cross_entropy(tape, logits))
         return job_of(name, tape, steps, "sgd" if tape.training else "none")

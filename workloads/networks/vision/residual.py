@@ -9,6 +9,7 @@ from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.vision import layers as la
 from pysim.workloads.framework.vision.convolve import conv2d
 from pysim.workloads.library.memory.images import Images, Window
+from pysim.workloads.library.memory.pointwise_parts import item_of
 
 from .build import Pictures
 
@@ -35,7 +36,7 @@ def residual(shape: Residual, p: Pictures) -> Value:
 
 def linear(p: Pictures, x: Value, out: int) -> Value:
     """Return a linear layer of rows, with a bias."""
-    item = x.tensor.item
+    item = item_of(p.dtype)
     weight = p.tape.parameter("weight", out, x.tensor.cols, item)
     return op.linear(p.tape, x, weight, p.tape.parameter("bias", 1, out, item), p.dtype)
 

@@ -21,6 +21,8 @@ from pysim.workloads.library.recurrences.layer import Launched, Pass, Weights
 from pysim.workloads.library.recurrences.recurrent import ITEM, Recurrent
 from pysim.workloads.library.recurrences.rnn_persistent import MOST_BATCH
 
+from .unrolled import Unrolled, Way
+
 CELL = stand_in("cuDNN's cell, of an H200")
 
 
@@ -29,7 +31,8 @@ class Layer:
     """``cell`` (gru, lstm, vanilla) of ``hidden`` units, ``batch`` sequences of ``steps``.
 
     ``both``: of both directions, whose steps run in ``streams`` streams (1 or 2). ``kernels``: of GEMMs by
-    role, as ``Recurrent`` takes them. ``stepwise``: never one kernel for all steps.
+    role, as ``Recurrent`` takes them. ``stepwise``: never one kernel for all steps. ``loop``:
+    a loop over cells in eager mode in place of cuDNN.
     """
 
     cell: str
@@ -41,6 +44,7 @@ class Layer:
     streams: int = 2
     kernels: Mapping[str, Told] = field(default_factory=dict)
     stepwise: bool = False
+    loop: Way | None = None
 
     def __post_init__(self) -> None:
         """Refuse other numbers of streams; sizes and names are checked by ``Recurrent``."""
@@ -65,6 +69,8 @@ def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
     if layer.dtype not in ITEM:
         raise WorkloadError(f"recurrent layer: dtype = {layer.dtype}: must be {', '.join(ITEM)}")
     p = layer.passed(tape, x.tensor.cols)
+    if layer.loop is not None:
+        return _looped(tape, x, layer, p, layer.loop)
     weights = [_weights(tape, p) for _ in range(2 if layer.both else 1)]
     passes = [
         Pass(
@@ -93,6 +99,25 @@ def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
         return passes[-1].dx if x.wanted else None, *found
 
     inputs = (x, *(weight for own in weights for weight in own))
+    return tape.record([each.y for each in passes], inputs, backward)
+
+
+def _looped(tape: Tape, x: Value, layer: Layer, p: Recurrent, way: Way) -> tuple[Value, ...]:
+    """Return the outputs of each direction, of a loop over steps."""
+    passes = [Unrolled(tape, p, x, way, reverse=bool(number)) for number in range(2 if layer.both else 1)]
+    _launch(tape, [each.forward() for each in passes], layer.streams)
+
+    def backward(given: Gradients) -> Gradients:
+        launched: list[Launched] = []
+        for each, gradient in zip(passes, given, strict=True):
+            if gradient is None:
+                raise WorkloadError("recurrent layer: backward: a direction has no gradient")
+            launched.append(each.backward(gradient, passes[0].dx if launched else None))
+        _launch(tape, launched, layer.streams)
+        found = [each.found[name] for each in passes for name in each.weights]
+        return passes[-1].dx if x.wanted else None, *found
+
+    inputs = (x, *(weight for each in passes for weight in each.weights.values()))
     return tape.record([each.y for each in passes], inputs, backward)
 
 

@@ -143,17 +143,19 @@ class _Roots:
         return found
 
 
-def reused(kernels: Sequence[Kernel], memory: Memory) -> list[Kernel]:
+def reused(kernels: Sequence[Kernel], memory: Memory, held: Sequence[Tensor] = ()) -> list[Kernel]:
     """Return the kernels with their tensors where PyTorch's allocator would have put them.
 
     A tensor is of the stream of the first kernel that uses it, and so is its block from then on.
 
     What a kernel reads before any kernel wrote it is an input or a parameter and stays where it is, as do
-    results that no kernel reads. A part of a tensor moves with the tensor. Raises WorkloadError for a kernel
+    results that no kernel reads, and what is ``held`` until the end, since several streams use it. A part of a tensor moves with the tensor. Raises WorkloadError for a kernel
     with recorded addresses, and for a tensor that ``memory`` does not hold.
     """
     roots = _Roots.of(memory)
-    moves = _moves(_lives(kernels, roots), roots, [kernel.stream for kernel in kernels], memory)
+    kept = {roots.number(tensor) for tensor in held}
+    lives = {root: life for root, life in _lives(kernels, roots).items() if root not in kept}
+    moves = _moves(lives, roots, [kernel.stream for kernel in kernels], memory)
 
     return [moved(kernel, _Places(roots, moves)) for kernel in kernels]
 

@@ -60,7 +60,8 @@ class Tape:
     made. ``flops``: floating-point operations of GEMMs, convolutions, attention and recurrent cells, as
     :meth:`work` counts them. ``events``: pairs of kernels, the later of which waits in another stream;
     ``gemms``: GEMMs of recurrent passes that were made. ``amp``: the type of 16 bits under autocast (none: no
-    autocast); ``narrowed``: parameters that were converted to it.
+    autocast); ``narrowed``: parameters that were converted to it. ``held``: tensors whose memory
+    is not used again.
     """
 
     memory: Memory
@@ -74,6 +75,7 @@ class Tape:
     gemms: dict[Hashable, Made] = field(default_factory=dict)
     amp: str = ""
     narrowed: dict[Value, Value] = field(default_factory=dict)
+    held: list[Tensor] = field(default_factory=list)
     _repeated: Repeats = field(init=False)
 
     def __post_init__(self) -> None:

@@ -81,7 +81,7 @@ def job_of(name: str, tape: Tape, steps: int, optimized_by: str = "none") -> Job
 
     Gradients of parameters stay where they are until the step, as ``zero_grad(set_to_none=False)`` has it.
     """
-    kernels: list[Kernel] = reused(tape.kernels, tape.memory)
+    kernels: list[Kernel] = reused(tape.kernels, tape.memory, tape.held)
     kernels += _step(tape, tape.weights, optimized_by)
     events = [(before, after) for before, after in tape.events if after < len(kernels)]
     return Job(name, kernels, events, steps=steps, totals=tape.totals)

@@ -28,8 +28,8 @@ FUNCTIONS = ("sigmoid", "tanh", "sigmoid_backward", "tanh_backward")  # with exp
 class Inputs:
     """What a cell reads: ``gates``: products of its input, or (``skip``) the input, which each gate adds.
 
-    ``state``: the product of its state; ``biases``: those that a fused cell adds; ``h``, ``c``: the states before
-    the step.
+    ``state``: the product of its state; ``biases``: those that a fused cell adds; ``h``, ``c``: the states
+    before the step.
     """
 
     gates: Tensor
@@ -73,8 +73,8 @@ class Cell:
     def backward(self, dh: Tensor, dc: Tensor | None, dgates: Tensor) -> tuple[list[Kernel], Tensor, Tensor]:
         """Return kernels, the gradient of the state's product, and what passes by it to the states before.
 
-        ``dgates``: where the gradient of the gates' product goes. What passes is that of ``c`` of an LSTM, and
-        of ``h`` of a GRU; a vanilla cell has none.
+        ``dgates``: where the gradient of the gates' product goes. What passes is that of ``c`` of an LSTM,
+        and of ``h`` of a GRU; a vanilla cell has none.
         """
         steps = {"lstm": self._lstm_back, "gru": self._gru_back, "vanilla": self._vanilla_back}
         found: list[Tensor] = []

@@ -42,14 +42,14 @@ class Way:
 class Unrolled:
     """A layer of one direction: ``forward`` once, then ``backward`` once, if the tape is in training.
 
-    ``y``: the outputs, [steps * batch, H]. After ``backward`` ``dx`` and ``found`` are gradients of inputs (if
-    they are ``wanted``) and of ``weights``.
+    ``y``: the outputs, [steps * batch, H]. After ``backward`` ``dx`` and ``found`` are gradients of inputs
+    (if these want them) and of ``weights``.
     """
 
     def __init__(self, tape: Tape, p: Recurrent, x: Value, way: Way, *, reverse: bool = False) -> None:
-        """Make new parameters; raise WorkloadError for inputs whose steps do not begin at multiples of 256 B."""
+        """Make new parameters; raise WorkloadError for inputs whose steps do not begin at 256 B."""
         self.tape, self.p, self.x, self.way, self.reverse = tape, p, x.tensor, way, reverse
-        self.wanted, memory, skip = x.wanted, tape.memory, way.input == "skip"
+        memory, skip = tape.memory, way.input == "skip"
         if skip and p.into != p.hidden:
             raise WorkloadError(f"input = skip: {p.into} inputs: must be as many as units, {p.hidden}")
         if p.batch * p.into * p.item % ALIGN:

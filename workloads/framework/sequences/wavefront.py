@@ -38,12 +38,13 @@ def wavefront(tape: Tape, x: Value, p: Recurrent, layers: int, way: Way) -> Valu
     for _ in range(layers):
         passes.append(Unrolled(tape, p, value, way))
         value = Value(passes[-1].y)  # whose gradient the layer leaves for the one before it
-    arranged(tape, [each.forward() for each in passes])
+        tape.held += [passes[-1].y, *([passes[-1].dx] if passes[-1].dx else [])]
+    arranged(tape, [(stream, each.forward()) for stream, each in enumerate(passes)])
 
     def backward(given: Gradients) -> Gradients:
         calls, dy = [], one(given)
-        for each in reversed(passes):
-            calls.append(each.backward(dy))
+        for stream, each in reversed(list(enumerate(passes))):
+            calls.append((stream, each.backward(dy)))
             dy = each.dx or dy
         arranged(tape, calls)
         found = [each.found[name] for each in passes for name in each.weights]
@@ -53,27 +54,29 @@ def wavefront(tape: Tape, x: Value, p: Recurrent, layers: int, way: Way) -> Valu
     return tape.record((passes[-1].y,), (x, *weights), backward)[0]
 
 
-def arranged(tape: Tape, calls: Sequence[Launched]) -> None:
+def arranged(tape: Tape, calls: Sequence[tuple[int, Launched]]) -> None:
     """Launch layers in the order in which they wait for each other, each in a stream of its own.
 
-    What comes before the steps is launched in the main stream, which is that of the first layer; what is
-    launched next waits for all layers.
+    ``calls``: of each layer its stream, the same forward and backward, as PyTorch's engine has it: memory of
+    a stream's tensors is only used again in that stream. What comes before and after the steps is launched in
+    the main stream, 0; what is launched next there waits for all layers.
     """
-    for call in calls:
+    for _, call in calls:
         tape.launch(call.before)
-    fork, steps = len(tape.kernels) - 1, len(calls[0].steps)
+    fork, steps = len(tape.kernels) - 1, len(calls[0][1].steps)
     ends: dict[tuple[int, int], int] = {}
     for diagonal in range(len(calls) + steps - 1):
-        for layer in range(max(0, diagonal - steps + 1), min(len(calls), diagonal + 1)):
-            step = diagonal - layer
-            if layer:
-                tape.events.append((ends[layer - 1, step], len(tape.kernels)))
-            elif not step and fork >= 0 and tape.kernels[fork].stream:
+        for at in range(max(0, diagonal - steps + 1), min(len(calls), diagonal + 1)):
+            step, (stream, call) = diagonal - at, calls[at]
+            if at:
+                tape.events.append((ends[at - 1, step], len(tape.kernels)))
+            elif not step and fork >= 0 and tape.kernels[fork].stream != stream:
                 tape.events.append((fork, len(tape.kernels)))
-            tape.launch(_in_stream(calls[layer].steps[step], layer))
-            ends[layer, step] = len(tape.kernels) - 1
-    tape.events += [(ends[layer, steps - 1], len(tape.kernels)) for layer in range(1, len(calls))]
-    for call in calls:
+            tape.launch(_in_stream(call.steps[step], stream))
+            ends[at, step] = len(tape.kernels) - 1
+    last = [ends[at, steps - 1] for at, (stream, _) in enumerate(calls) if stream]
+    tape.events += [(end, len(tape.kernels)) for end in last]
+    for _, call in calls:
         tape.launch(call.after)
 
 

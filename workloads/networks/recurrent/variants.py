@@ -49,11 +49,11 @@ def rnn_net(
     for all steps where cuDNN has it (Hopper; LSTMs in fp16, at most 1,024 units and 64 sequences); 0: a GEMM
     and a cell a step. ``pass``: forward, or training with all gradients.
 
-    ``pointwise``: cudnn; fused: PyTorch's loop over nn.LSTMCell and nn.GRUCell, a kernel a cell; unfused: each
-    operation of a gate its own kernel. ``input``: hoisted, one GEMM of all inputs; of loops also per-step, a
-    GEMM a step, and skip, inputs are added to each gate. ``wavefront``: of loops without a hoisted GEMM: each
-    layer in its stream, a step beside the next one of the layer before. Workloads ``gru``, ``lstm`` and
-    ``vanilla`` have kernels of this project, ``persistent_rnn`` weights that stay in registers.
+    ``pointwise``: cudnn; fused: PyTorch's loop over nn.LSTMCell and nn.GRUCell, a kernel a cell; unfused:
+    each operation of a gate its own kernel. ``input``: hoisted, one GEMM of all inputs; loops also take
+    per-step, a GEMM a step, and skip, inputs are added to each gate. ``wavefront``: of loops without a hoisted
+    GEMM: each layer in its stream, a step beside the next one of the layer before. Workloads ``gru``, ``lstm``
+    and ``vanilla`` have kernels of this project, ``persistent_rnn`` weights that stay in registers.
     """
     check_pass("rnn-net", pass_, ("forward", "training"))
     sizes = {"hidden": hidden, "batch": batch, "steps": steps, "layers": layers}
@@ -88,7 +88,8 @@ def _way(inputs: str, pointwise: str, *, wavefront: bool, both: bool) -> Way | N
     if pointwise == "cudnn":
         if inputs != "hoisted" or wavefront:
             raise WorkloadError(
-                f"rnn-net: pointwise = cudnn: input = {inputs}, wavefront = {int(wavefront)}: must be hoisted and 0"
+                f"rnn-net: pointwise = cudnn: input = {inputs}, wavefront = {int(wavefront)}: must be"
+                " hoisted and 0"
             )
         return None
     if wavefront and both:

@@ -149,8 +149,9 @@ def reused(kernels: Sequence[Kernel], memory: Memory, held: Sequence[Tensor] = (
     A tensor is of the stream of the first kernel that uses it, and so is its block from then on.
 
     What a kernel reads before any kernel wrote it is an input or a parameter and stays where it is, as do
-    results that no kernel reads, and what is ``held`` until the end, since several streams use it. A part of a tensor moves with the tensor. Raises WorkloadError for a kernel
-    with recorded addresses, and for a tensor that ``memory`` does not hold.
+    results that no kernel reads, and what is ``held`` until the end since several streams use it. A part of a
+    tensor moves with the tensor. Raises WorkloadError for a kernel with recorded addresses, and for a tensor
+    that ``memory`` does not hold.
     """
     roots = _Roots.of(memory)
     kept = {roots.number(tensor) for tensor in held}

@@ -71,6 +71,11 @@ class Unrolled:
         self.cells: list[Cell] = []
         self.found: dict[str, Tensor] = {}
 
+    @property
+    def shared(self) -> tuple[Tensor | None, ...]:
+        """What kernels use that may run in another stream than those which make it."""
+        return self.y, self.h0, self.c0, self.dx
+
     @staticmethod
     def _like(tensor: Tensor) -> tuple[int, int, int]:
         return tensor.rows, tensor.cols, tensor.item

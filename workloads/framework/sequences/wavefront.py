@@ -38,7 +38,7 @@ def wavefront(tape: Tape, x: Value, p: Recurrent, layers: int, way: Way) -> Valu
     for _ in range(layers):
         passes.append(Unrolled(tape, p, value, way))
         value = Value(passes[-1].y)  # whose gradient the layer leaves for the one before it
-        tape.held += [passes[-1].y, *([passes[-1].dx] if passes[-1].dx else [])]
+        tape.held += [made for made in passes[-1].shared if made is not None]
     arranged(tape, [(stream, each.forward()) for stream, each in enumerate(passes)])
 
     def backward(given: Gradients) -> Gradients:

@@ -51,9 +51,10 @@ def rnn_net(
 
     ``pointwise``: cudnn; fused: PyTorch's loop over nn.LSTMCell and nn.GRUCell, a kernel a cell; unfused:
     each operation of a gate its own kernel. ``input``: hoisted, one GEMM of all inputs; loops also take
-    per-step, a GEMM a step, and skip, inputs are added to each gate. ``wavefront``: of loops without a hoisted
-    GEMM: each layer in its stream, a step beside the next one of the layer before. Workloads ``gru``, ``lstm``
-    and ``vanilla`` have kernels of this project, ``persistent_rnn`` weights that stay in registers.
+    per-step, a GEMM a step, and skip, inputs are added to each gate. ``wavefront``: of loops without a
+    hoisted GEMM: each layer in its stream, a step beside the next one of the layer before. Workloads
+    ``gru``, ``lstm`` and ``vanilla`` have kernels of this project, ``persistent_rnn`` weights that stay in
+    registers.
     """
     check_pass("rnn-net", pass_, ("forward", "training"))
     sizes = {"hidden": hidden, "batch": batch, "steps": steps, "layers": layers}

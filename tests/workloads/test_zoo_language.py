@@ -127,6 +127,9 @@ def test_totals_survive():
         ("bert-base:pass=decode", "h200", "bert-base: pass = decode: must be forward, training"),
         ("gpt2:seq=2048", "h200", "gpt2: seq = 2048: at most 1024, which have embeddings"),
         ("gpt2:optimizer=rmsprop", "h200", "gpt2: optimizer = rmsprop: must be adamw, lamb, sgd, none"),
+        ("gpt2:attention=fused,seq=100", "h200", "gpt2: attention = fused: seq = 100, heads of 64 columns"),
+        ("gpt3-2.7b:attention=fused", "h200", "gpt3-2.7b: attention = fused: seq = 1024, heads of 80"),
+        ("gpt3-2.7b:pass=decode", "h200", "gpt3-2.7b: attention: heads of 80: must be 64 or 128 wide"),
         ("gpt2:attention=fused,layers=1", "v100", "gpt2: fused attention on v100: measured were kernels of"),
         (
             "bert-large:dtype=bf16,layers=1",

@@ -48,10 +48,16 @@ def _fused(where: str, attention: str, layer: Layer, device: str, dtype: str) ->
     """Whether attention is one kernel; ``auto``: for a GPT where there is a template."""
     if attention not in ATTENTIONS:
         raise WorkloadError(f"{where}: attention = {attention}: must be {', '.join(ATTENTIONS)}")
+    d = layer.d // layer.heads
+    whole = layer.cached > 0 or layer.seq % TILE == 0
+    taken = ITEM[dtype] == 2 and d in FUSED_HEADS
+    if attention == "fused" and device in HOPPER and not (whole and taken):
+        raise WorkloadError(
+            f"{where}: attention = fused: seq = {layer.seq}, heads of {d} columns of {dtype}: must be a"
+            f" multiple of {TILE}, of {' or '.join(map(str, FUSED_HEADS))} columns of 16 bits; products take any"
+        )
     if attention != "auto":
         return attention == "fused"
-    whole = layer.cached > 0 or layer.seq % TILE == 0
-    taken = ITEM[dtype] == 2 and layer.d // layer.heads in FUSED_HEADS
     return layer.pre and device in HOPPER and whole and taken
 
 

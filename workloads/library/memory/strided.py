@@ -104,17 +104,22 @@ def strided(
     output: View,
     work: Work,
     each: int,
+    *,
+    full: bool = False,
 ) -> Kernel:
     """Return the kernel of an operation over ``sizes`` (innermost first), ``each`` elements a thread.
 
-    ``work``: of an element beside its places. Raises WorkloadError for more dimensions than a grid has, and
-    where what a TB takes of an operand is no few rectangles.
+    ``work``: of an element beside its places; ``full``: refuse sizes of which TBs would cut rows. Raises
+    WorkloadError for more dimensions than a grid has, and where what a TB takes of an operand is no few
+    rectangles.
     """
     views = (*inputs, output)
     if any(len(view.strides) != len(sizes) for view in views):
         raise WorkloadError(f"{name}: {len(sizes)} sizes: as many strides each")
     dims, strides = _merged(sizes, views)
     plan = plan_of(name, dims, THREADS * each)
+    if full and plan.last:
+        raise WorkloadError(f"{name}: sizes {dims}: TBs of {THREADS * each} would cut rows")
     operands = []
     for view, own in zip(views, strides, strict=True):
         moves = tuple(own[at] * part for _, at, part in plan.outer)

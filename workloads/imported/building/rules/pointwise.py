@@ -72,7 +72,7 @@ def kernel_of(
         return None
     sizes, views = _views(builder, operands)
     try:
-        return strided(name, sizes, views[:-1], views[-1], work, strided_each(out.item))
+        return strided(name, sizes, views[:-1], views[-1], work, strided_each(out.item), full=True)
     except WorkloadError:
         pass
     try:

@@ -54,7 +54,7 @@ def _fused(where: str, attention: str, layer: Layer, device: str, dtype: str) ->
     if attention == "fused" and device in HOPPER and not (whole and taken):
         raise WorkloadError(
             f"{where}: attention = fused: seq = {layer.seq}, heads of {d} columns of {dtype}: must be a"
-            f" multiple of {TILE}, of {' or '.join(map(str, FUSED_HEADS))} columns of 16 bits; products take any"
+            f" multiple of {TILE}, of {' or '.join(map(str, FUSED_HEADS))} columns of 16 bits"
         )
     if attention != "auto":
         return attention == "fused"

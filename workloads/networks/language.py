@@ -163,7 +163,9 @@ def _gpt(name: str) -> Callable[..., Job]:
             vocabulary = _padded(vocabulary, PADDED * shards) // shards
         links = Links(LATENCY_US, GBS, (hints or hints_of(device)).sm_mhz) if shards > 1 else None
         amp = AMP.get(dtype, "")
-        return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated, links, amp)
+        return _job(
+            name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated, links, amp
+        )
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 

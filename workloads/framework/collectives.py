@@ -14,7 +14,7 @@ from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Program
 from pysim.workloads.library.memory.pointwise_parts import whole
 
-from .tape import Gradients, Tape, Value, one
+from .tape import Gradients, Tape, Value, one, operation
 
 LIBRARY = stand_in("ncclAllReduce as a delay")
 MOST_DELAY = 1 << 29  # cycles of one instruction
@@ -40,6 +40,7 @@ class Links:
         return round(self.time_us(nbytes) * self.mhz)
 
 
+@operation
 def all_reduced(tape: Tape, x: Value, links: Links | None) -> Value:
     """Return the sums over shards of ``x``, in its place; the gradient of each is that of the sum.
 
@@ -51,6 +52,7 @@ def all_reduced(tape: Tape, x: Value, links: Links | None) -> Value:
     return tape.record((x.tensor,), (x,), lambda given: (given[0],))[0]
 
 
+@operation
 def shared(tape: Tape, x: Value, links: Links | None) -> Value:
     """Return ``x``, which all shards have; backward adds up what they make of it."""
     if links is None:

@@ -19,9 +19,10 @@ from pysim.workloads.library.moved import Launches
 
 from .autocast import narrow
 from .operations import mm
-from .tape import Gradients, Tape, Value, one
+from .tape import Gradients, Tape, Value, one, operation
 
 
+@operation
 def split_heads(tape: Tape, qkv: Value, heads: Heads) -> tuple[Value, Value, Value]:
     """Return Q, K^T and V of each head, contiguous: Q and V [planes * seq, d], K^T [planes * d, seq].
 
@@ -58,11 +59,13 @@ def taken_within(tape: Tape, dtype: str) -> bool:
     return tape.device not in HOPPER or dtype != "fp32"
 
 
+@operation
 def take_v(tape: Tape, qkv: Value, v: Value, heads: Heads) -> None:
     """Copy V of each head out of ``qkv``."""
     tape.launch([head_copy("split", heads, qkv.tensor, v.tensor, 2 * heads.heads * heads.d)])
 
 
+@operation
 def merge_heads(tape: Tape, y: Value, heads: Heads) -> Value:
     """Return [batch * seq, heads * d] of [batch * heads * seq, d]."""
     h, item = heads, y.tensor.item
@@ -77,6 +80,7 @@ def merge_heads(tape: Tape, y: Value, heads: Heads) -> Value:
     return tape.record((made,), (y,), backward)[0]
 
 
+@operation
 def scores_of_one(tape: Tape, qkv: Value, heads: Heads, dtype: str) -> Value:
     """Return Q K^T of one sequence, [heads * seq, seq], from the heads where they are; forward alone.
 
@@ -90,6 +94,7 @@ def scores_of_one(tape: Tape, qkv: Value, heads: Heads, dtype: str) -> Value:
     return tape.record((made,), (qkv,), lambda _: (None,))[0]
 
 
+@operation
 def weighted_of_one(tape: Tape, shares: Value, qkv: Value, heads: Heads, dtype: str) -> Value:
     """Return the shares times V of one sequence, [heads * seq, d]; forward alone, as above."""
     _require_forward(tape, qkv, heads)
@@ -105,6 +110,7 @@ def _require_forward(tape: Tape, qkv: Value, heads: Heads) -> None:
         raise WorkloadError(f"attention without copies: of one sequence, forward; {heads.batch} are given")
 
 
+@operation
 def fused_attention(tape: Tape, qkv: Value, heads: Heads, *, causal: bool, dropped: bool) -> Value:
     """Return softmax(Q K^T) V of all heads as cuDNN computes it, [batch * seq, heads * d].
 

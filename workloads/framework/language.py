@@ -23,6 +23,7 @@ from .layers import Layer, LayerRun
 from .losses import backward_from, cross_entropy
 from .tape import Tape, Value
 
+EMBEDDINGS, HEAD, LOSS = "embeddings", "head", "loss"  # parts beside the layers, as origins name them
 TYPES, FOLLOWS = 2, 2  # kinds of tokens of a BERT, and answers whether a sentence follows
 
 
@@ -85,8 +86,9 @@ class _Run:
         return op.dropout(tape, x), words
 
     def body(self, x: Value) -> Value:
-        for _ in range(self.model.layers):
-            x = LayerRun.on(self.tape, self.model.layer, self.links).forward(x)
+        for number in range(self.model.layers):
+            with self.tape.part(f"layer {number}"):
+                x = LayerRun.on(self.tape, self.model.layer, self.links).forward(x)
         return self.norm("last", x) if self.model.layer.pre else x
 
     def words(self, x: Value, table: Value) -> Value:
@@ -112,13 +114,16 @@ def language_model(model: LanguageModel, tape: Tape, links: Links | None = None)
     ``links``: of the shards of a layer, if there are several.
     """
     run = _Run(model, tape, links)
-    x, table = run.embeddings()
+    with tape.part(EMBEDDINGS):
+        x, table = run.embeddings()
     x = run.body(x)
-    logits = run.words(x, table)
-    answers = None if model.layer.pre else run.follows(x)
+    with tape.part(HEAD):
+        logits = run.words(x, table)
+        answers = None if model.layer.pre else run.follows(x)
     if not tape.training:
         return
-    loss = cross_entropy(tape, logits, links)
-    if answers is not None:
-        loss = op.add(tape, loss, cross_entropy(tape, answers))
+    with tape.part(LOSS):
+        loss = cross_entropy(tape, logits, links)
+        if answers is not None:
+            loss = op.add(tape, loss, cross_entropy(tape, answers))
     backward_from(tape, loss)

@@ -102,14 +102,17 @@ class LayerRun:
     def linear(self, name: str, x: Value) -> Value:
         """Return a linear layer; of several shards each has columns of the results."""
         x = shared(self.tape, x, self.links)
-        return op.linear(self.tape, x, *self.weights[name], self.layer.dtype)
+        with self.tape.part(name):
+            return op.linear(self.tape, x, *self.weights[name], self.layer.dtype)
 
     def narrowing(self, name: str, x: Value) -> Value:
         """Return a linear layer; of several shards each has parts of the sums, and the bias comes after."""
         weight, bias = self.weights[name]
+        with self.tape.part(name):
+            own = bias if self.links is None else None
+            y = op.linear(self.tape, x, weight, own, self.layer.dtype)
         if self.links is None:
-            return op.linear(self.tape, x, weight, bias, self.layer.dtype)
-        y = op.linear(self.tape, x, weight, None, self.layer.dtype)
+            return y
         return op.add_bias(self.tape, all_reduced(self.tape, y, self.links), bias)
 
     def norm(self, name: str, x: Value) -> Value:

@@ -11,11 +11,12 @@ from pysim.workloads.library.memory.pointwise_parts import whole
 
 from .autocast import scaled, wide
 from .collectives import Links, all_reduce
-from .tape import Gradients, Tape, Value, one
+from .tape import Gradients, Tape, Value, one, operation
 
 LONG, FLOAT = 8, 4  # bytes of a target, and of what shards exchange
 
 
+@operation
 def cross_entropy(tape: Tape, logits: Value, links: Links | None = None) -> Value:
     """Return the mean cross entropy of rows with a target each (``torch.nn.functional.cross_entropy``).
 
@@ -56,6 +57,7 @@ def _reading(kernel: Kernel, *tensors: Tensor) -> Kernel:
     return replace(kernel, accesses=(*kernel.accesses, *(whole(tensor) for tensor in tensors)))
 
 
+@operation
 def backward_from(tape: Tape, loss: Value) -> None:
     """Launch the gradients of a loss of one element, whose own is a one that a kernel writes."""
     loss = scaled(tape, loss)

@@ -31,7 +31,7 @@ from pysim.workloads.library.memory.row_passes import few_columns_sum
 from pysim.workloads.library.moved import Launches
 
 from .autocast import mixed_add, narrow, wide
-from .tape import Gradients, Tape, Value, one
+from .tape import Gradients, Tape, Value, one, operation
 
 if TYPE_CHECKING:
     from pysim.workloads.library.gemms.hopper_epilogue import Epilogue
@@ -99,6 +99,7 @@ def mm(
     return made
 
 
+@operation
 def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) -> Value:
     """Return x W^T + b: ``x`` [tokens, in], ``weight`` [out, in], ``bias`` [1, out] or none.
 
@@ -126,6 +127,7 @@ def linear(tape: Tape, x: Value, weight: Value, bias: Value | None, dtype: str) 
     return tape.record((made,), (x, weight, *biases), backward)[0]
 
 
+@operation
 def column_sums(tape: Tape, gradient: Tensor) -> Tensor:
     """Return the sum of each column, the gradient of a bias."""
     if gradient.cols >= FEW:
@@ -147,6 +149,7 @@ def column_sums(tape: Tape, gradient: Tensor) -> Tensor:
     return sums
 
 
+@operation
 def bmm(
     tape: Tape,
     a: Value,
@@ -179,6 +182,7 @@ def bmm(
     return tape.record((made,), (a, b), backward)[0]
 
 
+@operation
 def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str, most: int = MOST) -> Value:
     """Return the rows ``taken`` of a table; backward: zeros, to which the gradients of rows are added.
 
@@ -200,6 +204,7 @@ def embedding(tape: Tape, table: Value, taken: NDArray[np.int64], dtype: str, mo
     return tape.record(launched.outputs, (table,), backward)[0]
 
 
+@operation
 def add(tape: Tape, a: Value, b: Value) -> Value:
     """Return a + b; both get the gradient as it is."""
     if a.tensor.item != b.tensor.item and tape.amp:
@@ -208,6 +213,7 @@ def add(tape: Tape, a: Value, b: Value) -> Value:
     return tape.record((made,), (a, b), lambda given: (given[0], given[0]))[0]
 
 
+@operation
 def add_mask(tape: Tape, a: Value, mask: Value) -> Value:
     """Return a + mask, which all planes share; the gradient of ``a`` is that of the result."""
     made = tape.memory.tensor("masked", a.tensor.rows, a.tensor.cols, a.tensor.item)
@@ -215,6 +221,7 @@ def add_mask(tape: Tape, a: Value, mask: Value) -> Value:
     return tape.record((made,), (a, mask), lambda given: (given[0], None))[0]
 
 
+@operation
 def add_bias(tape: Tape, a: Value, bias: Value) -> Value:
     """Return each row of ``a`` plus ``bias``, [1, columns], whose gradient is the sum of the rows."""
     made = tape.memory.tensor("biased", a.tensor.rows, a.tensor.cols, a.tensor.item)
@@ -226,6 +233,7 @@ def add_bias(tape: Tape, a: Value, bias: Value) -> Value:
     return tape.record((made,), (a, bias), backward)[0]
 
 
+@operation
 def scale(tape: Tape, a: Value) -> Value:
     """Return a times a number."""
     made = tape.run(memory_ops.mul_scalar(tape.memory, a.tensor))
@@ -236,6 +244,7 @@ def scale(tape: Tape, a: Value) -> Value:
     return tape.record((made,), (a,), backward)[0]
 
 
+@operation
 def gelu(tape: Tape, a: Value, approximate: str) -> Value:
     """Return GELU of ``a``; ``approximate``: none or tanh."""
     made = tape.run(memory_ops.gelu(tape.memory, a.tensor, approximate))
@@ -246,6 +255,7 @@ def gelu(tape: Tape, a: Value, approximate: str) -> Value:
     return tape.record((made,), (a,), backward)[0]
 
 
+@operation
 def tanh(tape: Tape, a: Value) -> Value:
     """Return tanh of ``a``; backward: a product of the gradient and the result stands in."""
     made = tape.run(memory_ops.tanh(tape.memory, a.tensor))
@@ -259,6 +269,7 @@ def tanh(tape: Tape, a: Value) -> Value:
     return tape.record((made,), (a,), backward)[0]
 
 
+@operation
 def dropout(tape: Tape, a: Value) -> Value:
     """Return ``a`` with some elements dropped; in evaluation ``a`` itself."""
     if not tape.training:
@@ -278,6 +289,7 @@ def dropout(tape: Tape, a: Value) -> Value:
     return tape.record((made,), (a,), backward)[0]
 
 
+@operation
 def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
     """Return the LayerNorm of each row."""
     a = wide(tape, a)
@@ -304,6 +316,7 @@ def layer_norm(tape: Tape, a: Value, weight: Value, bias: Value) -> Value:
     return tape.record((made,), (a, weight, bias), backward)[0]
 
 
+@operation
 def softmax(tape: Tape, a: Value) -> Value:
     """Return the softmax of each row."""
     a = wide(tape, a)

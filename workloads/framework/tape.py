@@ -9,8 +9,12 @@ engine (torch/csrc/autograd/engine.cpp, input_buffer.cpp, 2.11).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Kernel, Memory, Tensor
@@ -23,7 +27,20 @@ from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.moved import Launches, Made, Repeats
 
 Gradients = Sequence["Tensor | None"]
+P, R = ParamSpec("P"), TypeVar("R")
+ACCUMULATED = "accumulate"  # operation of a kernel that adds a gradient to another
 OTHER = stand_in("a kernel of PyTorch as measured on an H200")  # on another GPU
+
+
+class Origin(NamedTuple):
+    """What launched a kernel: parts of the network from the outside in, an operation, and on which way."""
+
+    parts: tuple[str, ...] = ()
+    operation: str = ""
+    backward: bool = False
+
+
+NOWHERE = Origin()
 
 
 @dataclass(eq=False, slots=True)
@@ -43,12 +60,16 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Operation:
-    """A recorded operation; ``backward`` turns gradients of its results into gradients of its inputs."""
+    """A recorded operation; ``backward`` turns gradients of its results into gradients of its inputs.
+
+    ``origin``: of its kernels on the way back.
+    """
 
     number: int
     inputs: tuple[Value, ...]
     results: int
     backward: Callable[[Gradients], Gradients]
+    origin: Origin
 
 
 @dataclass(slots=True)
@@ -61,7 +82,8 @@ class Tape:
     :meth:`work` counts them. ``events``: pairs of kernels, the later of which waits in another stream;
     ``gemms``: GEMMs of recurrent passes that were made. ``amp``: the type of 16 bits under autocast (none: no
     autocast); ``narrowed``: parameters that were converted to it. ``held``: tensors whose memory
-    is not used again.
+    is not used again. ``origins``: of each kernel; ``worked``: ``flops`` by
+    origin.
     """
 
     memory: Memory
@@ -76,6 +98,9 @@ class Tape:
     amp: str = ""
     narrowed: dict[Value, Value] = field(default_factory=dict)
     held: list[Tensor] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    worked: Counter[Origin] = field(default_factory=Counter)
+    origin: Origin = NOWHERE
     _repeated: Repeats = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,11 +127,29 @@ class Tape:
 
         What an algorithm computes again or pads is not counted; a masked score is.
         """
-        self.flops += 2 * m * n * k * batch
+        flops = 2 * m * n * k * batch
+        self.flops += flops
+        self.worked[self.origin] += flops
+
+    @contextmanager
+    def launching(self, origin: Origin) -> Iterator[None]:
+        """Let kernels that are launched inside have this origin."""
+        before, self.origin = self.origin, origin
+        try:
+            yield
+        finally:
+            self.origin = before
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Let what is launched inside belong to a part of the network, and its gradients."""
+        with self.launching(self.origin._replace(parts=(*self.origin.parts, name))):
+            yield
 
     def launch(self, kernels: Iterable[Kernel]) -> None:
         """Add kernels behind those that are there."""
         self.kernels += self.marked(kernels)
+        self.origins += [self.origin] * (len(self.kernels) - len(self.origins))
 
     def marked(self, kernels: Iterable[Kernel]) -> list[Kernel]:
         """Return kernels; those without a library's name stand in where the device is not of Hopper."""
@@ -144,7 +187,10 @@ class Tape:
     ) -> tuple[Value, ...]:
         """Return the results as values; ``backward`` takes a gradient a result, gives one an input."""
         wanted = self.training and any(value.wanted for value in inputs)
-        operation = Operation(self.recorded, tuple(inputs), len(results), backward) if wanted else None
+        origin = self.origin._replace(backward=True)
+        operation = (
+            Operation(self.recorded, tuple(inputs), len(results), backward, origin) if wanted else None
+        )
         self.recorded += 1
         return tuple(Value(tensor, operation, i, wanted) for i, tensor in enumerate(results))
 
@@ -159,6 +205,17 @@ class Tape:
         if of.operation is None:
             raise WorkloadError(f"backward from {of.tensor.name}: nothing was recorded")
         _Way(self, _uses(of.operation)).run(of, gradient)
+
+
+def operation(made: Callable[Concatenate[Tape, P], R]) -> Callable[Concatenate[Tape, P], R]:
+    """Let a function that launches an operation give its kernels its name; inner operations keep theirs."""
+
+    @wraps(made)
+    def launched(tape: Tape, *args: P.args, **kwargs: P.kwargs) -> R:
+        with tape.launching(tape.origin._replace(operation=made.__name__)):
+            return made(tape, *args, **kwargs)
+
+    return launched
 
 
 def _uses(last: Operation) -> dict[Operation, int]:
@@ -192,7 +249,8 @@ class _Way:
         while ready:
             operation = heapq.heappop(ready)[1]
             given = [self.arrived.pop((operation, i), None) for i in range(operation.results)]
-            made = operation.backward(given)
+            with self.tape.launching(operation.origin):
+                made = operation.backward(given)
             # its kernels are launched before any of its results is added to another gradient
             for value, found in zip(operation.inputs, made, strict=True):
                 free = self.arrive(value, found) if value.wanted else None
@@ -204,7 +262,8 @@ class _Way:
         made = value.operation
         before = value.gradient if made is None else self.arrived.get((made, value.place))
         if found is not None and before is not None:
-            found = self.tape.run(memory_bound.add(self.tape.memory, before, found))
+            with self.tape.launching(Origin(operation=ACCUMULATED, backward=True)):
+                found = self.tape.run(memory_bound.add(self.tape.memory, before, found))
         if made is None:
             value.gradient = found if found is not None else before
             return None

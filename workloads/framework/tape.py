@@ -27,7 +27,8 @@ from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.moved import Launches, Made, Repeats
 
 Gradients = Sequence["Tensor | None"]
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 ACCUMULATED = "accumulate"  # operation of a kernel that adds a gradient to another
 OTHER = stand_in("a kernel of PyTorch as measured on an H200")  # on another GPU
 

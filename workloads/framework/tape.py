@@ -212,7 +212,7 @@ def operation(made: Callable[Concatenate[Tape, P], R]) -> Callable[Concatenate[T
     """Let a function that launches an operation give its kernels its name; inner operations keep theirs."""
 
     @wraps(made)
-    def launched(tape: Tape, *args: P.args, **kwargs: P.kwargs) -> R:
+    def launched(tape: Tape, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with tape.launching(tape.origin._replace(operation=made.__name__)):
             return made(tape, *args, **kwargs)
 

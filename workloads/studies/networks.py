@@ -78,9 +78,7 @@ NETWORKS: dict[str, Network] = {
         for name in ("gpt3-760m", "gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "gpt3-13b")
     },
     "gpt3-175b": _network(_SHARD, ("forward", "decode"), decode=_LARGE_DECODE + ",shards=8"),
-    "llama-7b": _network(
-        _LARGE, ("forward", "decode"), "batch=1,seq=128,layers=1", ("decode",), _LARGE_DECODE
-    ),
+    "llama-7b": _network(_LARGE, GENERATIVE, "batch=1,seq=128,layers=1", ("decode",), _LARGE_DECODE),
     **{
         name: _network(_LARGE, ("forward", "decode"), decode=_LARGE_DECODE)
         for name in ("llama-65b", "llama-70b")

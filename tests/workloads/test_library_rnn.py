@@ -119,7 +119,7 @@ def test_parts_of_k_are_added_as_the_text_says(text, dtype, names, item):
 def test_what_is_refused():
     with pytest.raises(WorkloadError, match="cell = 'lstn': must be vanilla, gru, lstm"):
         Recurrent("lstn", 256, 16, 3, "fp16", "forward_training")
-    with pytest.raises(WorkloadError, match="multiple of 256 B"):
+    with pytest.raises(WorkloadError, match="multiples of 256 B"):
         Recurrent("gru", 32, 1, 3, "fp16", "forward_training")
     with pytest.raises(WorkloadError, match="no template"):
         told_launches(

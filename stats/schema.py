@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import epoch_schema, hardware_schema
+from . import communication_schema, epoch_schema, hardware_schema
 from .column import RUN, Declared
 from .column import Column as Column
 
@@ -96,6 +96,7 @@ NETWORKS = (
 TABLES: dict[str, tuple[Column, ...]] = {
     **hardware_schema.TABLES,
     **epoch_schema.TABLES,
+    **communication_schema.TABLES,
     "validation": VALIDATION,
     "budget": BUDGET,
     "utilization": UTILIZATION,

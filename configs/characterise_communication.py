@@ -22,8 +22,6 @@ SHOWN_SEQ, SHOWN_BATCH = 2048, 1  # of the table and the picture
 
 def options_of():
     """Read the command line."""
-    import math
-
     from pysim.cli.options import SINGLE_RUN, make_parser, positive_int
     from pysim.cli.script import Script
 
@@ -41,20 +39,22 @@ def options_of():
     text = f"latency of a step of the ring, assumed for any number of GPUs (default: {LATENCY_US:g}, NCCL's)"
     parser.add_argument("--latency-us", type=float, default=LATENCY_US, metavar="US", help=text)
     args = parser.parse_args()
-    if not (args.gbs > 0 and math.isfinite(args.gbs)):
-        parser.error(f"--gbs: {args.gbs:g}: must be positive")
-    if not (args.latency_us >= 0 and math.isfinite(args.latency_us)):
-        parser.error(f"--latency-us: {args.latency_us:g}: must be 0 or more")
+    for option, value, (least, most) in (
+        ("--gbs", args.gbs, (1, 1e6)),
+        ("--latency-us", args.latency_us, (0, 1e4)),
+    ):
+        if not least <= value <= most:
+            parser.error(f"{option}: {value:g}: must be from {least:g} to {most:g}")
     keys = (*SIZES, "gbs", "latency_us")
     return Script.start("characterise_communication", parser, args, keys)
 
 
-def simulated(script, shape, ring, hints, log):
-    """Simulate a layer in stream order; return the times of its parts."""
+def simulated(script, built, log):
+    """Simulate a layer that was built in stream order; return the times of its parts."""
     from pysim.errors import WorkloadError
-    from pysim.workloads.studies.communication import layer_step, part_times
+    from pysim.workloads.studies.communication import part_times
 
-    job, origins = layer_step(shape, ring, hints)
+    job, origins = built
     listed = script.simulate(job, tables=("kernels",), progress=log).listed()
     (run,) = listed["runs"]
     if run["status"] != b"ok":
@@ -92,18 +92,15 @@ def main():
     hints, ring = MachineHints.of(script.config), study.Ring(chosen["gbs"], chosen["latency_us"])
     with reading_input():
         baseline = study.Shape(*(chosen[name] for name in SIZES))
-        study.device_of(hints, "layer")
+        built = study.layer_step(baseline, ring, hints)
     show(script.machine_lines()[0])
-    show(
-        "workload  training step of a pre-LN GPT layer as one of its shards, fp16, heads of 128, stream order"
-    )
-    show(
-        f"links     assumed: rings, a GPU sends at {ring.gbs:g} GB/s, a step takes {ring.latency_us:g} us more"
-    )
-    times = simulated(script, baseline, ring, hints, log)
+    show("workload  training step of a pre-LN GPT layer, one of its shards, fp16, heads of 128, stream order")
+    show(f"links     assumed: rings; a GPU sends at {ring.gbs:g} GB/s, a step adds {ring.latency_us:g} us")
+    times = simulated(script, built, log)
     checks = study.check_rows(times, baseline, baseline, times)
     for shape in study.checked_shapes(baseline):
-        checks += study.check_rows(times, baseline, shape, simulated(script, shape, ring, hints, log))
+        built = study.layer_step(shape, ring, hints)
+        checks += study.check_rows(times, baseline, shape, simulated(script, built, log))
     log.clear()
     tables = {
         "communication": table_of("communication", study.sweep_rows(times, baseline, ring)),
@@ -111,14 +108,12 @@ def main():
     }
     for section in text.errors(tables["checks"], study.PUBLISHED_ERRORS):
         show("\n" + plain(section))
-    show("\nall-reduces are delays: their error measures the latency term alone\n")
+    show("\nall-reduces are delays: their error measures latency alone, of steps and of launches\n")
     shown = text.under_rule(tables["communication"], SHOWN_SEQ, SHOWN_BATCH, study.FEATURES_A_SHARD)
     rule = f"sequences of {SHOWN_SEQ:,}, batch {SHOWN_BATCH}, shards = features / {study.FEATURES_A_SHARD}"
     show(plain(text.shares(shown, f"projected layers: {rule}")) + "\n")
-    show(
-        "x2, x4: compute grows that much more than bandwidth; hidden DP: part of the data-parallel all-reduce"
-    )
-    show("of the layer's gradients, at the bandwidth of the same links, that its backward compute can hide\n")
+    show("x2, x4: compute grows so much more than bandwidth; DP hidden: how much of an all-reduce of the")
+    show("layer's gradients among replicas, over links as fast, its backward compute can hide\n")
     show(plain(text.ranges(tables["communication"], study.PUBLISHED_SHARE)) + "\n")
     title = f"Projected from a layer on {script.config.device.title}\n{rule}"
     script.save(stats, tables, show, lambda: draw_communication(shown, title, study.PUBLISHED_SHARE))

@@ -1,4 +1,4 @@
-"""The tables of `configs/characterise_communication.py`: layers projected from one, and how well that does."""
+"""The tables of `configs/characterise_communication.py`: projected layers, and how well that does."""
 
 from __future__ import annotations
 

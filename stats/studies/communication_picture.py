@@ -33,7 +33,11 @@ def draw_communication(rows: Table, title: str, published: tuple[float, float]) 
     axes.axhspan(low, high, color="#dddddd", linewidth=0, label=label)
     for number, ratio in enumerate(dict.fromkeys(rows["ratio"].tolist())):
         mine = rows[rows["ratio"] == ratio]
-        text = "compute and bandwidth of today" if ratio == 1 else f"compute grows {ratio:g}x as much"
+        text = (
+            "compute and bandwidth of today"
+            if ratio == 1
+            else f"compute grows {ratio:g}x as much as bandwidth"
+        )
         colour, mark = PALETTE[number % len(PALETTE)], MARKS[number % len(MARKS)]
         axes.plot(mine["hidden"], 100 * mine["share"], f"{mark}-", color=colour, label=text)
     axes.set_xscale("log", base=2)
@@ -41,7 +45,7 @@ def draw_communication(rows: Table, title: str, published: tuple[float, float]) 
     names = [f"{row['hidden'] / 1024:g}K\nTP {row['shards']}" for row in first]
     axes.set_xticks(first["hidden"], names, fontsize=9)
     axes.minorticks_off()
-    axes.set_xlabel("features of the layer, and GPUs that share it", fontsize=9)
+    axes.set_xlabel("features of the layer, and GPUs that share it (TP)", fontsize=9)
     axes.set_ylabel("time in tensor-parallel all-reduces, %", fontsize=9)
     axes.set_ylim(0, 100)
     axes.grid(visible=True, axis="y", linewidth=0.3)

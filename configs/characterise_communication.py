@@ -34,7 +34,7 @@ def options_of():
     for name, default in SIZES.items():
         text = f"{MEANING[name]} (default: {default})"
         parser.add_argument(f"--{name}", type=positive_int, default=default, metavar="N", help=text)
-    text = f"GB/s that a GPU sends in a ring all-reduce (default: {GBS:g}, NCCL's on H100 within a node)"
+    text = f"GB/s that a GPU sends in a ring all-reduce (default: {GBS:g}, NCCL's rings on H100 in a node)"
     parser.add_argument("--gbs", type=float, default=GBS, metavar="GB/S", help=text)
     text = f"latency of a step of the ring, assumed for any number of GPUs (default: {LATENCY_US:g}, NCCL's)"
     parser.add_argument("--latency-us", type=float, default=LATENCY_US, metavar="US", help=text)
@@ -95,7 +95,9 @@ def main():
         built = study.layer_step(baseline, ring, hints)
     show(script.machine_lines()[0])
     show("workload  training step of a pre-LN GPT layer, one of its shards, fp16, heads of 128, stream order")
-    show(f"links     assumed: rings; a GPU sends at {ring.gbs:g} GB/s, a step adds {ring.latency_us:g} us")
+    show(
+        f"links     rings; assumed of any size: a GPU sends at {ring.gbs:g} GB/s, a step adds {ring.latency_us:g} us"
+    )
     times = simulated(script, built, log)
     checks = study.check_rows(times, baseline, baseline, times)
     for shape in study.checked_shapes(baseline):

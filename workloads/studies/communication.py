@@ -46,8 +46,9 @@ KIND_OF: Mapping[str, str] = {
     "shared": ALL_REDUCE,
 }
 
-# Bandwidth of a GPU's NVLink 4 each way that NCCL's rings reach on H100; the line rate is 450 GB/s
-# (NVIDIA, https://github.com/NVIDIA/nccl-tests/issues/212)
+# Bandwidth of a GPU's NVLink 4 each way that NCCL's rings reach within a node of H100; the line rate is 450.
+# NVLink SHARP, which NCCL prefers there and no ring uses, is as good as rings at about 480
+# (NVIDIA, https://github.com/NVIDIA/nccl-tests/issues/212; #272 has 475 of 8 H200)
 GBS = 370.0
 # A step of a ring over NVLink in NCCL's own cost model (protocol LL128, hwLat in src/graph/tuning.cc)
 LATENCY_US = 1.9

@@ -95,9 +95,8 @@ def main():
         built = study.layer_step(baseline, ring, hints)
     show(script.machine_lines()[0])
     show("workload  training step of a pre-LN GPT layer, one of its shards, fp16, heads of 128, stream order")
-    show(
-        f"links     rings; assumed of any size: a GPU sends at {ring.gbs:g} GB/s, a step adds {ring.latency_us:g} us"
-    )
+    sent = f"a GPU sends at {ring.gbs:g} GB/s, a step adds {ring.latency_us:g} us"
+    show(f"links     rings; assumed of any number of GPUs: {sent}")
     times = simulated(script, built, log)
     checks = study.check_rows(times, baseline, baseline, times)
     for shape in study.checked_shapes(baseline):

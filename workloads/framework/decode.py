@@ -7,6 +7,7 @@ for it. Queries that are columns of a wider tensor are read as if they were dens
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from pysim.program.library_kernels import stand_in
 from pysim.program.warp_program import Code, Pattern, Program
 from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.attentions.attention import attention
-from pysim.workloads.library.attentions.attention_problem import ITEM, Attention
+from pysim.workloads.library.attentions.attention_problem import ITEM, WIDTHS, Attention
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.moved import Launches, Moves, moved
@@ -32,56 +33,77 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 REGISTERS = 16
+VECTORS = (2, 4, 8, 16)  # B of a lane
+BY_PRODUCTS = stand_in("one of FlashAttention, for heads of this width or type", measured=False)
 
 
-def attend(
-    tape: Tape, problem: Attention, q: Tensor, new: tuple[tuple[Tensor, int], ...], dtype: str
-) -> Tensor:
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """A query of ``batch`` x ``heads`` planes of ``d`` columns each over ``k`` keys of ``kv_heads`` heads."""
+
+    batch: int
+    heads: int
+    kv_heads: int
+    k: int
+    d: int
+
+    @property
+    def planes(self) -> int:
+        """Pairs of batch and head."""
+        return self.batch * self.heads
+
+
+def attend(tape: Tape, problem: Cached, q: Tensor, new: tuple[tuple[Tensor, int], ...], dtype: str) -> Tensor:
     """Return softmax(q K^T) V, [batch * heads, d]: ``new`` has keys and values of the new tokens.
 
-    Of each: a tensor with a row a sequence, and the column at which its heads begin. ``problem``: of one
-    query; ``q``: as many elements as its queries have, at the beginning of a tensor. Raises WorkloadError for
-    more queries.
+    Of each: a tensor with a row a sequence, and the column at which its heads begin. ``q``: as many elements
+    as its queries have, at the beginning of a tensor. Raises WorkloadError for heads without a template.
     """
     p = problem
-    if p.q != 1 or p.causal:
-        raise WorkloadError(f"attention over a cache: {p.q} queries: must be one, which sees all keys")
     item, many = q.item, p.batch * p.kv_heads
     caches = [tape.memory.tensor(name, many * p.k, p.d, item) for name in ("keys", "values")]
     for (source, first), cache in zip(new, caches, strict=True):
         tape.launch([_append(source, first, cache, p)])
     queries = Tensor(q.name, p.planes, p.d, item, q.address)
     tape.work(1, p.k, 2 * p.d, p.planes)
-    if tape.device in HOPPER and item == ITEM:
+    hopper = tape.device in HOPPER
+    if hopper and item == ITEM and p.d in WIDTHS:
         return tape.call(("decode", p), (queries, *caches), partial(_flash, tape, p, queries, caches))[0]
     if p.heads != p.kv_heads:
         raise WorkloadError(f"attention over a cache on {tape.device}: heads share keys: no template")
     tape.flops -= 4 * p.k * p.d * p.planes  # which the products count
+    begin = len(tape.kernels)
     scores = mm(tape, dtype, (p.k, 1, p.d), "TN", (caches[0], queries), p.planes)
     shares = tape.run(memory_ops.softmax(tape.memory, tape.run(memory_ops.mul_scalar(tape.memory, scores))))
-    return mm(tape, dtype, (p.d, 1, p.k), "NN", (caches[1], shares), p.planes)
+    made = mm(tape, dtype, (p.d, 1, p.k), "NN", (caches[1], shares), p.planes)
+    if hopper:
+        tape.kernels[begin:] = [replace(kernel, library=BY_PRODUCTS) for kernel in tape.kernels[begin:]]
+    return made
 
 
-def _flash(tape: Tape, p: Attention, q: Tensor, caches: list[Tensor]) -> Launches:
+def _flash(tape: Tape, p: Cached, q: Tensor, caches: list[Tensor]) -> Launches:
     """Return FlashAttention-2 of given operands: its templates make their own."""
     begin = len(tape.memory.tensors)
-    kernels, outputs = attention(p, tape.memory, backend="flash")
+    problem = Attention(p.batch, p.heads, p.kv_heads, 1, p.k, p.d)
+    kernels, outputs = attention(problem, tape.memory, backend="flash")
     named = {tensor.name: tensor for tensor in tape.memory.tensors[begin:]}
     places = Moves([(named[name], t) for name, t in zip("QKV", (q, *caches), strict=True)])
     return [moved(kernel, places) for kernel in kernels], outputs
 
 
-def _append(source: Tensor, first: int, cache: Tensor, p: Attention) -> Kernel:
+def _append(source: Tensor, first: int, cache: Tensor, p: Cached) -> Kernel:
     """Return the copy of a row of each head into the last row of its part of the cache (``index_copy_``).
 
-    A warp a head. What the cache has is also said to be read, since it was there before.
+    A warp a head, of which as many lanes take part as a head has vectors. What the cache has is also said
+    to be read, since it was there before.
     """
-    width = p.d * source.item // WARP
-    if width not in (2, 4, 8, 16):
+    row = p.d * source.item
+    width = next((each for each in VECTORS if not row % each and row <= each * WARP), 0)
+    if not width:
         raise WorkloadError(
             f"copy into a cache: heads of {p.d} x {source.item} B: no whole vectors of a warp"
         )
-    program = _program(width, first * source.item, source.pitch, p.k, p.kv_heads)
+    program = _program(width, row, first * source.item, source.pitch, p.k, p.kv_heads)
 
     def of(tbs: Ints) -> tuple[Ints, Ints]:
         tbs = np.asarray(tbs, np.int64)
@@ -108,12 +130,12 @@ def _append(source: Tensor, first: int, cache: Tensor, p: Attention) -> Kernel:
 
 
 @lru_cache(maxsize=64)
-def _program(width: int, base: int, pitch: int, keys: int, heads: int) -> Program:
-    code, row = Code(), width * WARP
+def _program(width: int, row: int, base: int, pitch: int, keys: int, heads: int) -> Program:
+    code, lanes = Code(), (1 << row // width) - 1
     code.compute(int=24, control=4, chain=4)
-    code.load(0, Pattern(0, width, base=base, bx=row, by=pitch, s0=width))
+    code.load(0, Pattern(0, width, base=base, bx=row, by=pitch, s0=width, lanes=lanes))
     code.wait(0)
     last = (keys - 1) * row
-    code.store(1, Pattern(1, width, base=last, bx=keys * row, by=heads * keys * row, s0=width))
+    code.store(1, Pattern(1, width, base=last, bx=keys * row, by=heads * keys * row, s0=width, lanes=lanes))
     code.exit()
     return Program("append", (tuple(code.ops),), 1, REGISTERS, 0, 2)

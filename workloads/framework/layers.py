@@ -14,7 +14,6 @@ from pysim.workloads.library.arguments import (
     check_sizes,
     check_type,
 )
-from pysim.workloads.library.attentions.attention_problem import Attention
 from pysim.workloads.library.memory import memory_bound
 from pysim.workloads.library.memory.head_copies import Heads
 from pysim.workloads.library.memory.pointwise_parts import ITEM, item_of
@@ -22,7 +21,7 @@ from pysim.workloads.library.memory.pointwise_parts import ITEM, item_of
 from . import heads as split
 from . import operations as op
 from .collectives import Links, all_reduced, shared
-from .decode import attend
+from .decode import Cached, attend
 from .tape import Tape, Value
 
 
@@ -153,7 +152,7 @@ class LayerRun:
         layer, h = self.layer, self.layer.own
         width = h.heads * h.d
         new = (qkv.tensor, width), (qkv.tensor, 2 * width)
-        problem = Attention(h.batch, h.heads, h.heads, 1, layer.cached, h.d)
+        problem = Cached(h.batch, h.heads, h.heads, layer.cached, h.d)
         y = attend(self.tape, problem, qkv.tensor, new, layer.dtype)
         return Value(Tensor("attended", h.batch, width, y.item, y.address))
 

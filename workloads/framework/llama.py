@@ -19,7 +19,6 @@ from pysim.workloads.library.arguments import (
     check_sizes,
     check_type,
 )
-from pysim.workloads.library.attentions.attention_problem import Attention
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.head_copies import Heads
 from pysim.workloads.library.memory.pointwise_gather import drawn
@@ -28,7 +27,7 @@ from pysim.workloads.library.memory.strided import View, dense, strided
 
 from . import operations as op
 from .autocast import cast
-from .decode import attend
+from .decode import Cached, attend
 from .decoders.attention import by_products, causal, fits, masked
 from .decoders.elementwise import mul, rms_norm, silu
 from .decoders.positions import Rotation, repeated
@@ -142,7 +141,7 @@ class _Run:
         turned = self.rotated(q, m.heads)
         if m.cached:
             new = (self.rotated(k, m.kv_heads).tensor, 0), (v.tensor, 0)
-            one = Attention(m.batch, m.heads, m.kv_heads, 1, m.cached, m.each)
+            one = Cached(m.batch, m.heads, m.kv_heads, m.cached, m.each)
             y = attend(tape, one, turned.tensor, new, self.dtype)
             return self.linear(Value(Tensor("attended", m.batch, m.d, ITEM, y.address)), m.d)
         kv, share, h = self.heads(m.kv_heads), m.heads // m.kv_heads, self.heads(m.heads)

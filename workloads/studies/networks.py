@@ -12,6 +12,7 @@ from pysim.results.schema import KERNELS
 from pysim.schemes.registry import SCHEMES, Choice
 from pysim.sweep.point import Point
 from pysim.units import Value
+from pysim.workloads.library.choices.by_cost import has_bf16
 from pysim.workloads.networks.passes import PASSES
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ class Network(NamedTuple):
     """A network of the study: keys for each of its passes, and for a run of moments (empty: not in it).
 
     ``library``: on an H100 or H200 it needs ``kernels=library`` to have the kernels that libraries launch.
+    ``bf16``: it is one of bf16, and of fp16 on GPUs without.
     """
 
     sizes: Mapping[str, str]
     quick: Mapping[str, str]
     library: bool = False
+    bf16: bool = False
 
 
 def _network(
@@ -78,9 +81,11 @@ NETWORKS: dict[str, Network] = {
         for name in ("gpt3-760m", "gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "gpt3-13b")
     },
     "gpt3-175b": _network(_SHARD, ("forward", "decode"), decode=_LARGE_DECODE + ",shards=8"),
-    "llama-7b": _network(_LARGE, GENERATIVE, "batch=1,seq=128,layers=1", ("decode",), _LARGE_DECODE),
+    "llama-7b": _network(_LARGE, GENERATIVE, "batch=1,seq=128,layers=1", ("decode",), _LARGE_DECODE)._replace(
+        bf16=True
+    ),
     **{
-        name: _network(_LARGE, ("forward", "decode"), decode=_LARGE_DECODE)
+        name: _network(_LARGE, ("forward", "decode"), decode=_LARGE_DECODE)._replace(bf16=True)
         for name in ("llama-65b", "llama-70b")
     },
     "lenet": _network("batch=64", BOTH, "batch=8", BOTH),
@@ -131,6 +136,8 @@ def points(
             text = f"{name}:{keys}" if NETWORKS[name].library else f"{name}:{keys},pass={which}"
             if NETWORKS[name].library and gpu in HOPPER:
                 text += f",{LIBRARY}"
+            if NETWORKS[name].bf16 and not has_bf16(gpu):
+                text += ",dtype=fp16"
             place = (name, which, gpu)
             made.append(Point(text, gpu, tuple(schemes), settings, TABLES, rename, place))
     return made

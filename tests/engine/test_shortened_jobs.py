@@ -14,6 +14,7 @@ from pysim.program.periods.shorten import inserted, shortened
 from pysim.program.periods.shortened import Periods, Shortened
 from pysim.program.totals import Totals
 from pysim.workloads import make
+from tests.support.thin import thin
 
 SCHEMES = "stream,tb_static"
 WHOLE = 10
@@ -29,7 +30,7 @@ def whole():
     return simulate("titan_v", network(WHOLE), SCHEMES)
 
 
-@pytest.mark.parametrize("kept", [3, 4])
+@pytest.mark.parametrize("kept", thin([3, 4], 2))
 def test_some_layers_stand_for_all(whole, kept):
     """Times are those of the whole network within 2 %; work and kernels are all there."""
     job = shortened(network(kept), network(kept - 1), WHOLE)

@@ -8,6 +8,7 @@ import ast
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ def _c_functions(text):
         yield head[1], text.count("\n", head.start(), end) + 2
 
 
+@cache
 def found():
     """Return what is longer than allowed: kind, then name, then lines."""
     longer = {kind: {} for kind in MOST}

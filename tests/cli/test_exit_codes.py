@@ -10,6 +10,7 @@ import pytest
 from pysim.cli import exit_codes
 from pysim.cli.exit_codes import EXIT_CODES
 from tests.support.calls import pysim
+from tests.support.once import once
 
 SMALL = "gru:batch=4,timesteps=1,layers=1,hidden=64"
 # no tile of a GEMM fits an SM with so few registers
@@ -25,15 +26,17 @@ def test_the_table_has_every_code() -> None:
     assert " ".join(done.stdout.split()) == " ".join(f"{n} {text}" for n, text in EXIT_CODES.items())
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a sweep of which one point fails, and with two results that differ."""
-    made = tmp_path_factory.mktemp("codes")
+def _made(made: Path) -> None:
     assert pysim("sweep", SMALL, *GRID, "--out", "half", folder=made).returncode == 1
     for name, more in (("a.h5", ()), ("b.h5", ("--set", "gpu.l2.latency=300"))):
         assert pysim("run", SMALL, "--quiet", "--out", name, *more, folder=made).returncode == 0
     (made / "none").mkdir()
-    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a sweep of which one point fails, and with two results that differ."""
+    return once(tmp_path_factory, "codes", _made)
 
 
 @pytest.mark.parametrize(

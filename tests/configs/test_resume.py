@@ -15,11 +15,12 @@ import pytest
 from pysim import stats
 from pysim.engine.checkpoint_file import CheckpointFile
 from tests.support.calls import CONFIGS, Done, caller, hear_ctrl_c, refused
+from tests.support.once import once
 from tests.support.thin import thin
 
 GRU = CONFIGS / "titanv_gru.py"
 run = caller("titanv_gru")
-SIZE = ("--hidden", "1024", "--batch", "32", "--layers", "1", "--timesteps", "40", "--threads", "1")
+SIZE = ("--hidden", "1024", "--batch", "32", "--layers", "1", "--timesteps", "28", "--threads", "1")
 JOB = (*SIZE, "--schemes", "stream,tb_static", "--out", "a.h5")
 TINY = ("--hidden", "64", "--batch", "4", "--layers", "1", "--timesteps", "1", "--out", "a.h5")
 
@@ -35,10 +36,12 @@ def hash_of(folder: Path) -> str:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the hash of the result of an undisturbed run, which leaves no checkpoint."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    assert run(folder, *JOB).returncode == 0
-    assert files(folder) == ["a.h5", "a.json"]
-    return hash_of(folder)
+
+    def make(folder: Path) -> None:
+        assert run(folder, *JOB).returncode == 0
+        assert files(folder) == ["a.h5", "a.json"]
+
+    return hash_of(once(tmp_path_factory, "undisturbed-run", make))
 
 
 def started(folder: Path, *options: str, script: Path = GRU) -> subprocess.Popen[str]:
@@ -73,7 +76,7 @@ def goes_on(folder: Path, undisturbed: str, *options: str) -> Done:
 def test_sigusr1_writes_a_checkpoint_and_the_run_goes_on(tmp_path: Path, undisturbed: str) -> None:
     child = started(tmp_path, *JOB)
     wait_for("tb_static: simulating", child)
-    time.sleep(0.4)
+    time.sleep(0.2)
     child.send_signal(signal.SIGUSR1)
     wait_for(": tb_static at ", child)
     # the first scheme has ended, the second is on its way

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysim.workloads.registry import make
-from tests.support.thin import DRAWS
+from tests.support.thin import DRAWS, thin
 
 from .harness import SCHEMES, config, execute, tiny
 from .workloads_small import ALL
@@ -28,17 +30,23 @@ def same(got, want):
     assert not different, f"parts that differ: {different}"
 
 
-@pytest.mark.parametrize("quantum", [7, 13, 31])
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", BY_NAME)
+def by_turns(*ways):
+    """Return all ways of each job and scheme; one of them runs plain, the next job's or scheme's another."""
+    usual = {
+        (name, scheme, ways[(i + j) % len(ways)])
+        for i, name in enumerate(BY_NAME)
+        for j, scheme in enumerate(SCHEMES)
+    }
+    return thin(itertools.product(BY_NAME, SCHEMES, ways), usual)
+
+
+@pytest.mark.parametrize(("name", "scheme", "quantum"), by_turns(7, 13, 31))
 def test_quantum(name, scheme, quantum):
     same(execute(ALL[name](), scheme, tiny(sim__quantum=quantum)).fingerprint(), base(name, scheme))
 
 
 @pytest.mark.threads
-@pytest.mark.parametrize("threads", [2, 4])
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(("name", "scheme", "threads"), by_turns(2, 4))
 def test_threads(name, scheme, threads):
     same(execute(ALL[name](), scheme, threads=(threads,)).fingerprint(), base(name, scheme))
 

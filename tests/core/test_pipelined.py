@@ -268,7 +268,7 @@ def pair(cluster=(2, 1)):
 IN_CODE = ("pdl", "pdl:graph", "tb_static:prologue")
 
 
-@pytest.mark.parametrize("cluster", [(2, 1), (1, 1)])
+@pytest.mark.parametrize("cluster", [(2, 1), pytest.param((1, 1), marks=pytest.mark.deep)])
 def test_every_scheme_keeps_true_order(cluster):
     """Clusters start together, when all their thread blocks are ready; code waits before its bulk copies."""
     schemes = ",".join(dict.fromkeys((*SCHEMES, *FAMILY, *IN_CODE)))

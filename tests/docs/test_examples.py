@@ -18,6 +18,7 @@ from pysim.cli.commands import COMMANDS
 from pysim.workloads.microbench import MEASURED
 from tests.profile.traces import launched, written
 from tests.support.calls import CONFIGS, PATIENCE, ROOT, call, pysim
+from tests.support.once import once
 
 SCRIPTS = sorted(CONFIGS.glob("[!_]*.py"))
 # programs whose examples take more than two seconds: make nightly runs them
@@ -35,6 +36,17 @@ SLOW = (
     "configs/study_networks.py",
     "configs/table_size.py",
     "configs/validate.py",
+)
+# examples of other programs: another example, or a page of docs/, runs the same on something smaller
+AGAIN = (
+    "pysim run gru --hidden 512",
+    "pysim sweep gru --timesteps 4",
+    "configs/blockmaestro_suite.py --apps 3mm,fft",
+    "configs/compare_schemes.py mlp",
+    "configs/figure_bank_camping.py --gpu v100",
+    "configs/figure_dependences.py --hidden 512",
+    "configs/persistent_rnn.py --kind gru --hidden 128",
+    "configs/titanv_gru.py --hidden 512",
 )
 TINY = "gru:batch=4,timesteps=1,layers=1"
 JOB = 'from pysim.workloads import make\n\njob = make("mlp")\n'
@@ -60,7 +72,7 @@ def cases():
     lines += [line for script in SCRIPTS for line in examples_of(docstring(script))]
     for line in lines:
         yield pytest.param(
-            line, marks=[pytest.mark.deep] if any(name in line for name in SLOW) else [], id=line
+            line, marks=[pytest.mark.deep] if any(name in line for name in (*SLOW, *AGAIN)) else [], id=line
         )
 
 
@@ -74,10 +86,7 @@ def _profiles(folder: Path) -> None:
     (folder / "kernels.csv.gz").write_bytes(gzip.compress("\n".join(rows).encode()))
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the files that examples name, and with the programs ``pysim`` and ``python``."""
-    folder = tmp_path_factory.mktemp("home")
+def _furnish(folder: Path) -> None:
     (folder / "bin").mkdir()
     for name, words in (("pysim", "-m pysim "), ("python", "")):
         program = folder / "bin" / name
@@ -96,7 +105,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("before.h5", "after.h5"):
         shutil.copy(folder / "gru.h5", folder / name)
     shutil.copytree(folder / "runs" / "gru", folder / "runs" / "again")
-    return folder
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files that examples name, and with the programs ``pysim`` and ``python``."""
+    return once(tmp_path_factory, "home", _furnish)
 
 
 @pytest.mark.parametrize("line", [*cases()])

@@ -97,7 +97,7 @@ def test_what_is_left_waits_for_what_stands_for_the_others(text, period):
             (config(), "transformer:layers=6,hidden=256,heads=4"),
             (config(), "gru:hidden=256,batch=16,timesteps=20,layers=3"),
         ],
-        2,
+        4,
     ),
 )
 def test_the_error_is_as_small_as_said(conf, text):

@@ -8,10 +8,11 @@ import pytest
 
 from pysim.sweep import Sweep, SweepFolder
 from pysim.sweep.worker import Shard, work
+from tests.support.thin import thin
 
 from .common import collected, pysim, ran
 
-LONG = ("gru:layers=2,timesteps=60,batch=16", {"hidden": [256]})
+LONG = ("gru:layers=2,timesteps=40,batch=16", {"hidden": [256]})
 
 
 def with_a_checkpoint(process, folder, key):
@@ -27,7 +28,7 @@ def with_a_checkpoint(process, folder, key):
     raise AssertionError(process.communicate())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
+@pytest.mark.parametrize("number", thin([signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL], 3))
 def test_a_point_goes_on_from_its_checkpoint(tmp_path, number):
     """SIGTERM keeps how far the point has come, SIGUSR1 too and goes on; SIGKILL leaves what was kept."""
     folder, alone = SweepFolder(tmp_path / "a"), SweepFolder(tmp_path / "b")

@@ -11,9 +11,10 @@ import pytest
 
 from pysim import stats
 from pysim.sweep import Sweep, SweepFolder
+from tests.support.once import once
 
 GRID = {"hidden": [32, 64, 96, 128], "timesteps": [2, 4]}
-FEW, MANY = 5, 100  # moments: of make test, of make nightly
+FEW, MANY = 3, 100  # moments: of make test, of make nightly
 
 
 def sweep():
@@ -40,10 +41,15 @@ def collected(folder):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    folder = SweepFolder(tmp_path_factory.mktemp("whole") / "sweep")
-    begin = time.monotonic()
-    sweep().run(folder.path, jobs=2, quiet=True)
-    return collected(folder), time.monotonic() - begin
+
+    def make(made):
+        begin = time.monotonic()
+        sweep().run(made / "sweep", jobs=2, quiet=True)
+        (made / "seconds").write_text(str(time.monotonic() - begin))
+        collected(SweepFolder(made / "sweep"))
+
+    made = once(tmp_path_factory, "undisturbed-sweep", make)
+    return (made / "sweep.h5").read_bytes(), float((made / "seconds").read_text())
 
 
 @pytest.mark.parametrize("moments", [FEW, pytest.param(MANY, marks=pytest.mark.deep)])

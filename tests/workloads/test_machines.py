@@ -55,7 +55,7 @@ def test_a_fast_fp16_pipe_is_taken():
     assert {t.math for t in templates("fp16", slow)} == {"ffma"}
     assert {t.math for t in templates("fp16", fast)} == {"hfma2"}
     gpu = resolve("titan_x_pascal", {"gpu.sm.fp16_interval": 1})
-    text = "gemm:m=1024,n=1024,k=1024,dtype="
+    text = "gemm:m=512,n=512,k=512,dtype="
     half, single = (
         simulate(gpu, make(text + dtype, gpu), "stream", overrides=ORACLE).time_us("stream")
         for dtype in ("fp16", "fp32")

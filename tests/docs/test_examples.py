@@ -43,9 +43,7 @@ AGAIN = (
     "pysim sweep gru --timesteps 4",
     "configs/blockmaestro_suite.py --apps 3mm,fft",
     "configs/compare_schemes.py mlp",
-    "configs/figure_bank_camping.py --gpu v100",
     "configs/figure_dependences.py --hidden 512",
-    "configs/persistent_rnn.py --kind gru --hidden 128",
     "configs/titanv_gru.py --hidden 512",
 )
 TINY = "gru:batch=4,timesteps=1,layers=1"

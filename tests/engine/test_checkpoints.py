@@ -49,10 +49,7 @@ SHORT = ("h200_kernel", "h100_conv", "trace", "written_trace", "series", "wavefr
 
 
 # cases that are slow and have a like among the others
-DEEP = (
-    "irregular", "gru_table", "random_dag", "chain", "attention", "stream_k", "peer", "h100_conv",
-    "written_trace", "wavefront",
-)  # fmt: skip
+DEEP = ("irregular", "gru_table", "attention", "stream_k", "peer", "h100_conv", "written_trace", "wavefront")
 
 
 @pytest.mark.parametrize("name", thin((n for n in CASES if n != "oracle"), {*CASES} - {*DEEP}))

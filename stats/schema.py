@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import communication_schema, epoch_schema, hardware_schema
+from . import bert_schema, communication_schema, epoch_schema, hardware_schema
 from .column import RUN, Declared
 from .column import Column as Column
 
@@ -97,6 +97,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     **hardware_schema.TABLES,
     **epoch_schema.TABLES,
     **communication_schema.TABLES,
+    **bert_schema.TABLES,
     "validation": VALIDATION,
     "budget": BUDGET,
     "utilization": UTILIZATION,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pysim.analysis.lower_bound import Bounds
     from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
-    from pysim.program.job import Job, Kernel
+    from pysim.program.job import Job
     from pysim.program.periods.shortened import Shortened
     from pysim.schemes.registry import Choice
 
@@ -91,13 +91,7 @@ class Lengthened(Replay):
 
 def whole_of(held: Job, short: Shortened) -> Job:
     """Return the whole job; kernels that are left out are those of the period before them."""
-    kernels: list[Kernel] = []
-    at = 0
-    for run in short.runs:
-        kernels += held.kernels[at : run.cut]
-        kernels += list(held.kernels[run.cut - run.period : run.cut]) * run.skipped
-        at = run.cut
-    return replace(held, kernels=(*kernels, *held.kernels[at:]), events=(), made_by=None)
+    return replace(held, kernels=tuple(short.whole(held.kernels)), events=(), made_by=None)
 
 
 def _contraction(held: Job, deps: Dependences, short: Shortened) -> Contraction:

@@ -23,7 +23,7 @@ from pysim.workloads.library.memory import pointwise_costs as costs
 from pysim.workloads.library.memory.pointwise_flat import vectorised
 from pysim.workloads.library.memory.pointwise_parts import Work, whole
 
-from .tape import Gradients, Tape, Value, one
+from .tape import Gradients, Tape, Value, one, operation
 
 AMP = {"amp": "fp16", "amp-bf16": "bf16"}  # what a network's ``dtype`` says, and the type of 16 bits
 FLOAT = 4
@@ -37,6 +37,7 @@ def stored(dtype: str) -> str:
     return "fp32" if dtype in AMP else dtype
 
 
+@operation
 def cast(tape: Tape, a: Value, source: str, target: str) -> Value:
     """Return ``a`` in another type; its gradient is converted back."""
     made = tape.run(memory_ops.cast(tape.memory, a.tensor, source, target))

@@ -40,7 +40,8 @@ TYPES = """
 LAUNCHES, PATTERNS = 90, 400  # of a layer's training step, to claim memory by
 
 
-def _padded(size: int, multiple: int) -> int:
+def padded(size: int, multiple: int) -> int:
+    """Return a vocabulary of ``size`` up to a multiple."""
     return -(-size // multiple) * multiple
 
 
@@ -108,7 +109,7 @@ def _bert(name: str) -> Callable[..., Job]:
         device, training = device_of(hints, name), pass_ == "training"
         check_dtype(name, dtype, (*ITEM, *AMP), device)
         layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=stored(dtype))
-        vocabulary = _padded(shape.vocabulary, ALIGNED)
+        vocabulary = padded(shape.vocabulary, ALIGNED)
         amp = AMP.get(dtype, "")
         return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated, amp=amp)
 
@@ -160,7 +161,7 @@ def _gpt(name: str) -> Callable[..., Job]:
         )
         vocabulary = shape.vocabulary
         if megatron or shards > 1:
-            vocabulary = _padded(vocabulary, PADDED * shards) // shards
+            vocabulary = padded(vocabulary, PADDED * shards) // shards
         links = Links(LATENCY_US, GBS, (hints or hints_of(device)).sm_mhz) if shards > 1 else None
         amp = AMP.get(dtype, "")
         return _job(

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pysim.errors import WorkloadError
@@ -23,6 +22,8 @@ from pysim.workloads.framework.tape import ACCUMULATED, Origin, Tape
 from pysim.workloads.kernels.machine_hints import MachineHints
 from pysim.workloads.library.arguments import check_sizes
 from pysim.workloads.networks.passes import device_of
+
+from .spans import stream_spans
 
 HEAD = 128  # features of a head, which fused attention takes
 TILE = 128  # tokens of a TB of fused attention, of which it takes whole ones
@@ -181,17 +182,10 @@ def layer_step(shape: Shape, ring: Ring, hints: MachineHints) -> tuple[Job, Sequ
 def part_times(kernels: NDArray[Any], origins: Sequence[Origin]) -> dict[Part, float]:
     """Return the times of the parts from the table ``kernels`` of a run in stream order.
 
-    A kernel takes from the end of the one before it to its own end, the gap between them included. Raises
-    ValueError for another number of kernels, and where one ends before an earlier one.
+    Raises ValueError as :func:`~pysim.workloads.studies.spans.stream_spans` does.
     """
-    if len(kernels) != len(origins):
-        raise ValueError(f"{len(kernels)} rows of {len(origins)} kernels")
-    ends = kernels["last_end_us"][np.argsort(kernels["kernel"], kind="stable")]
-    spans = np.diff(ends, prepend=0.0)
-    if (spans < 0).any():
-        raise ValueError("kernels end in another order than they were launched in")
     made: dict[Part, float] = {}
-    for origin, span in zip(origins, spans.tolist(), strict=True):
+    for origin, span in zip(origins, stream_spans(kernels, len(origins)).tolist(), strict=True):
         if origin.parts[:1] != (BEFORE,):
             part = part_of(origin)
             made[part] = made.get(part, 0.0) + span

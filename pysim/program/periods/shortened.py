@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pysim.errors import WorkloadError
+
+T = TypeVar("T")
 
 LEAST_KEPT = 3  # a first one, one in steady state, and one after those that are left out
 
@@ -77,6 +81,19 @@ class Shortened:
     def left_out(self) -> int:
         """Kernels left out."""
         return sum(run.left_out for run in self.runs)
+
+    def whole(self, held: Sequence[T]) -> list[T]:
+        """Return what belongs to each kernel of the whole job, from what does to each that is held.
+
+        Kernels that are left out are those of the period before them.
+        """
+        made: list[T] = []
+        at = 0
+        for run in self.runs:
+            made += held[at : run.cut]
+            made += list(held[run.cut - run.period : run.cut]) * run.skipped
+            at = run.cut
+        return [*made, *held[at:]]
 
     def number(self, kernel: int) -> int:
         """Return the number in the whole job of a kernel of the job that is held."""

@@ -1,0 +1,98 @@
+"""Where does the time of a training step of BERT large go?
+
+examples:
+  # one short step, in half a minute
+  python configs/characterise_bert.py batch=1,seq=128
+  # the published sizes of both phases: an hour
+  python configs/characterise_bert.py batch=32,seq=128 batch=4,seq=512 batch=32,seq=128,dtype=fp32
+"""
+
+from pysim.cli.entry import run_script
+
+CASES = ("batch=4,seq=128,dtype=fp16", "batch=1,seq=512,dtype=fp16", "batch=4,seq=128,dtype=fp32")
+SIMULATED = 3
+
+
+def options_of():
+    """Read the command line."""
+    from pysim.cli.options import SINGLE_RUN, make_parser, natural_int
+    from pysim.cli.script import Script
+
+    parser = make_parser(
+        __doc__,
+        {"gpu": "h200"},
+        (*SINGLE_RUN, "schemes", "replay"),
+        "the script simulates steps in stream order and writes the tables bert_breakdown and runs",
+    )
+    text = (
+        "batch=N,seq=N,dtype=TYPE (default: 4, 128, fp16): fp32; fp16 or bf16, weights and gradients of 16"
+        f" bits, LAMB's masters in fp32; amp or amp-bf16, autocast (default: {' '.join(CASES)})"
+    )
+    parser.add_argument("cases", metavar="CASE", nargs="*", default=[*CASES], help=text)
+    text = f"layers that are simulated and stand for all 24; 0: all (default: {SIMULATED})"
+    parser.add_argument("--simulated", type=natural_int, default=SIMULATED, metavar="N", help=text)
+    args = parser.parse_args()
+    return Script.start("characterise_bert", parser, args, ("cases", "simulated"))
+
+
+def main():
+    # imported inside main, so that Ctrl-C during an import also ends in one line
+    script = options_of()
+
+    # slow imports: only after the options are checked
+    from functools import partial
+
+    from pysim import stats
+    from pysim.cli.entry import reading_input
+    from pysim.errors import WorkloadError
+    from pysim.stats.studies import bert as text
+    from pysim.stats.studies.bert_picture import draw_bert
+    from pysim.stats.studies.hardware import plain
+    from pysim.workloads.kernels.machine_hints import MachineHints
+    from pysim.workloads.studies import bert_step as study
+
+    chosen = script.workload
+    stats.check_writable(script.path, script.options.force, script.configuration)
+    log = stats.Log(script.options.quiet)
+    show = log.say if script.options.json else partial(print, flush=True)
+    hints = MachineHints.of(script.config)
+    with reading_input():
+        cases = [study.Case.of(each) for each in chosen["cases"]]
+        steps = [study.bert_step(case, hints, chosen["simulated"]) for case in cases]
+    show(script.machine_lines()[0])
+    held = chosen["simulated"] or study.NETWORK.layers
+    show(f"workload  training steps of {study.NAME}, {held} of {study.NETWORK.layers} layers simulated,")
+    show("          attention by products, LAMB, stream order")
+    show("types     fp16, bf16: weights and gradients too, LAMB's masters fp32; amp: autocast")
+    show("heads     over all tokens; NVIDIA's BERT takes the masked ones alone\n")
+    rows = []
+    for number, step in enumerate(steps):
+        listed = script.simulate(step.job, "stream", tables=("kernels",), progress=log).listed()
+        (run,) = listed["runs"]
+        if run["status"] != b"ok":
+            raise WorkloadError(f"{step.job.name}: {run['reason'].decode()}")
+        found = study.breakdown_rows(step, listed["kernels"])
+        made = [row | {"run": number} for row in found]
+        log.clear()
+        show(plain(text.breakdown(table_of(made), float(run["replay_error"]))) + "\n")
+        rows += made
+    table = table_of(rows)
+    title = 'published of an MI100 ("Demystifying BERT", arXiv 2104.08335), no target: another GPU and batch'
+    show(plain(text.published(table, title)) + "\n")
+    show("second-hand: from a digest of the paper; recalled: from no text at hand")
+    show("FLOP: of products alone; MB: what loads ask from L2 and stores send there\n")
+    tables = {"bert_breakdown": table, "runs": script.finished_runs()}
+    title = f"Training step of BERT large on {script.config.device.title}"
+    script.save(stats, tables, show, lambda: draw_bert(table, title))
+
+
+def table_of(rows):
+    """Return the declared table from dicts."""
+    from pysim import stats
+
+    columns = stats.schema.dtype("bert_breakdown").names
+    return stats.schema.from_columns("bert_breakdown", {key: [row[key] for row in rows] for key in columns})
+
+
+if __name__ == "__main__":
+    run_script(main)

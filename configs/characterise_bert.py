@@ -3,8 +3,8 @@
 examples:
   # one short step, in half a minute
   python configs/characterise_bert.py batch=1,seq=128
-  # the published sizes of both phases: an hour
-  python configs/characterise_bert.py batch=32,seq=128 batch=4,seq=512 batch=32,seq=128,dtype=fp32
+  # the second phase as published, in minutes; the first has batch=32,seq=128
+  python configs/characterise_bert.py batch=4,seq=512
 """
 
 from pysim.cli.entry import run_script

@@ -18,9 +18,9 @@ from tests.support.calls import CONFIGS, caller, refused
 run = caller("characterise_bert", "--quiet", "--threads", "1")
 
 
-def called(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
+def called(monkeypatch: pytest.MonkeyPatch, layers: int, *words: object) -> None:
     """Call the script in this process, with a network of which a step takes a moment."""
-    tiny = replace(study.NETWORK, layers=4, d=128, heads=2, ffn=256, vocabulary=500)
+    tiny = replace(study.NETWORK, layers=layers, d=128, heads=2, ffn=256, vocabulary=500)
     monkeypatch.setattr(study, "NETWORK", tiny)
     monkeypatch.setattr(sys, "argv", ["script", *map(str, words), "--quiet", "--threads", "1"])
     runpy.run_path(str(CONFIGS / "characterise_bert.py"))["main"]()
@@ -31,9 +31,9 @@ def test_cases_are_broken_down(
 ) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "a.h5"
-    called(monkeypatch, "batch=1", "batch=1,dtype=fp32", "--out", out, "--picture", "yes")
+    called(monkeypatch, 4, "batch=1,seq=32", "batch=1,seq=32,dtype=fp32", "--out", out, "--picture", "yes")
     shown = capsys.readouterr().out
-    for text in ("3 of 4 layers simulated", "1 x 128 tokens, fp32:", "as measured", "no target", "recalled"):
+    for text in ("3 of 4 layers simulated", "1 x 32 tokens, fp32:", "as measured", "no target", "recalled"):
         assert text in shown
     results = stats.load(out)
     table, runs = results.array("bert_breakdown"), results.array("runs")
@@ -49,7 +49,7 @@ def test_cases_are_broken_down(
 def test_json_of_all_layers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    called(monkeypatch, "batch=1", "--simulated", "0", "--json", "--out", tmp_path / "b.h5")
+    called(monkeypatch, 1, "batch=1,seq=32", "--simulated", "0", "--json", "--out", tmp_path / "b.h5")
     tables = json.loads(capsys.readouterr().out)
     assert len(tables["bert_breakdown"]) == len(study.CLASSES)
     assert tables["runs"][0]["replay_error"] == 0

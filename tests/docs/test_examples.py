@@ -24,6 +24,7 @@ SCRIPTS = sorted(CONFIGS.glob("[!_]*.py"))
 # programs whose examples take more than two seconds: make nightly runs them
 SLOW = (
     "configs/acs_suite.py",
+    "configs/characterise_bert.py",
     "configs/characterise_communication.py",
     "configs/cusync_models.py",
     "configs/error_budget.py",

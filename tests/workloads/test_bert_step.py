@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,8 +23,9 @@ HINTS = MachineHints.of(H200)
 TINY = replace(study.NETWORK, layers=4, d=128, heads=2, ffn=256, vocabulary=500)
 
 
-def step(dtype="fp16", simulated=0):
-    return bert_step(Case(1, 128, dtype), HINTS, simulated, TINY)
+@cache
+def step(dtype, simulated=0):
+    return bert_step(Case(1, 32, dtype), HINTS, simulated, TINY)
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "fp32", "amp"])
@@ -31,15 +33,13 @@ def test_every_kernel_is_in_one_class_and_every_class_has_kernels(dtype):
     made = step(dtype)
     assert len(made.classes) == len(made.job.kernels)
     assert {*made.classes} == {*study.CLASSES}
-    products = [k.name for k, kind in zip(made.job.kernels, made.classes, strict=True) if "gemm" in k.name]
-    kinds = Counter(
-        kind for k, kind in zip(made.job.kernels, made.classes, strict=True) if k.name in products
-    )
-    assert kinds.keys() <= {*study.PRODUCTS}
-    assert kinds["qkv_o"] == kinds["fc"] == kinds["attention"] == 6 * TINY.layers  # two, backward four
-    assert {kind for k, kind in zip(made.job.kernels, made.classes, strict=True) if "lamb" in k.name} == {
-        "optimizer"
-    }
+    counts = Counter(made.classes)
+    # two products, backward four, each of one kernel or more
+    assert all(counts[kind] >= 6 * TINY.layers for kind in ("qkv_o", "fc", "attention"))
+    pairs = {(k.name, kind) for k, kind in zip(made.job.kernels, made.classes, strict=True)}
+    assert {kind for name, kind in pairs if "lamb" in name} == {"optimizer"}
+    assert {kind for name, kind in pairs if "gemm" in name} <= {*study.PRODUCTS}
+    assert {kind for name, kind in pairs if name == "gelu_backward"} == {"gelu"}
     assert sum(made.flops.values()) == made.job.totals.flops
     assert made.flops.keys() == {*study.PRODUCTS}
 
@@ -60,12 +60,12 @@ def test_a_shortened_step_has_the_classes_and_flops_of_the_whole(dtype):
 
 
 def test_the_step_is_that_of_the_zoo():
-    mine = bert_step(Case(1, 128, "fp16"), HINTS, 3)
-    zoo = make("bert-large:batch=1,seq=128,pass=training,simulated=3", H200)
-    assert [(k.name, k.grid, k.args) for k in mine.job.kernels] == [
-        (k.name, k.grid, k.args) for k in zoo.kernels
+    mine = bert_step(Case(1, 128, "fp16"), HINTS, shape=replace(study.NETWORK, layers=1))
+    zoo = make("bert-large:batch=1,seq=128,pass=training,layers=1", H200)
+    assert [(k.name, k.grid, [*map(repr, k.args)]) for k in mine.job.kernels] == [
+        (k.name, k.grid, [*map(repr, k.args)]) for k in zoo.kernels
     ]
-    assert (mine.job.totals, mine.job.shortened) == (zoo.totals, zoo.shortened)
+    assert mine.job.totals == zoo.totals
 
 
 def test_rows_add_up_to_the_run():

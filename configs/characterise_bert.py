@@ -79,7 +79,10 @@ def main():
     table = table_of(rows)
     title = 'published of an MI100 ("Demystifying BERT", arXiv 2104.08335), no target: another GPU and batch'
     show(plain(text.published(table, title)) + "\n")
-    show("second-hand: from a digest of the paper; recalled: from no text at hand")
+    show(
+        "second-hand: from a digest of the paper; recalled: from no text at hand; steps there have 4,096 and"
+    )
+    show("2,048 tokens, and LAMB takes as long for any number, so fewer tokens give it a larger share")
     show("FLOP: of products alone; MB: what loads ask from L2 and stores send there\n")
     tables = {"bert_breakdown": table, "runs": script.finished_runs()}
     title = f"Training step of BERT large on {script.config.device.title}"

@@ -86,7 +86,7 @@ def breakdown(rows: Table, error: float) -> Section:
     flops, moved = (int(rows[name].sum()) for name in ("flops", "bytes"))
     whole = ["all", f"{rows['kernels'].sum():,}", f"{rows['time_us'].sum():,.0f}", "100.0"]
     body.append([*whole, f"{flops / 1e9:,.1f}", f"{moved / 1e6:,.0f}", f"{flops / moved:,.0f}"])
-    off = f" (off by about {100 * error:.1f} %, as measured)" if error else ""
+    off = f", extrapolated, off by about {100 * error:.1f} %" if error else ""
     return Section("breakdown", f"{title_of(rows)}: {rows['time_us'].sum() / 1e3:,.2f} ms{off}", heads, body)
 
 

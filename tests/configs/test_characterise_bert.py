@@ -26,33 +26,38 @@ def called(monkeypatch: pytest.MonkeyPatch, layers: int, *words: object) -> None
     runpy.run_path(str(CONFIGS / "characterise_bert.py"))["main"]()
 
 
-def test_cases_are_broken_down(
+def test_a_shortened_step_is_broken_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "a.h5"
-    called(monkeypatch, 4, "batch=1,seq=32", "batch=1,seq=32,dtype=fp32", "--out", out, "--picture", "yes")
+    called(monkeypatch, 4, "batch=1,seq=32", "--out", out, "--picture", "yes")
     shown = capsys.readouterr().out
-    for text in ("3 of 4 layers simulated", "1 x 32 tokens, fp32:", "as measured", "no target", "recalled"):
+    for text in ("3 of 4 layers simulated", "1 x 32 tokens, fp16:", "extrapolated, off by", "no target", "recalled"):
         assert text in shown
     results = stats.load(out)
-    table, runs = results.array("bert_breakdown"), results.array("runs")
-    assert [kind.decode() for kind in table["kind"]] == [*study.CLASSES] * 2
-    for number in (0, 1):
-        rows = table[table["run"] == number]
-        assert rows["share"].sum() == pytest.approx(1)
-        assert 0 <= runs["time_us"][number] - rows["time_us"].sum() < 2  # from the last end to completion
-        assert rows["dtype"][0] == (b"fp16", b"fp32")[number]
+    table, (run,) = (results.array(name) for name in ("bert_breakdown", "runs"))
+    assert [kind.decode() for kind in table["kind"]] == [*study.CLASSES]
+    assert table["kernels"].all()
+    assert table["share"] == pytest.approx(table["time_us"] / table["time_us"].sum())
+    assert 0 <= run["time_us"] - table["time_us"].sum() < 2  # from the last end to completion
     assert out.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_json_of_all_layers(
+def test_json_of_cases_with_all_layers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    called(monkeypatch, 1, "batch=1,seq=32", "--simulated", "0", "--json", "--out", tmp_path / "b.h5")
+    cases = ("batch=1,seq=32", "batch=1,seq=32,dtype=fp32")
+    called(monkeypatch, 1, *cases, "--simulated", "0", "--json", "--out", tmp_path / "b.h5")
     tables = json.loads(capsys.readouterr().out)
-    assert len(tables["bert_breakdown"]) == len(study.CLASSES)
-    assert tables["runs"][0]["replay_error"] == 0
+    rows, runs = tables["bert_breakdown"], tables["runs"]
+    assert [row["replay_error"] for row in runs] == [0, 0]
+    assert [(row["run"], row["dtype"], row["kind"]) for row in rows] == [
+        (number, dtype, kind) for number, dtype in enumerate(("fp16", "fp32")) for kind in study.CLASSES
+    ]
+    for number, run in enumerate(runs):
+        spent = sum(row["time_us"] for row in rows if row["run"] == number)
+        assert 0 <= run["time_us"] - spent < 2
 
 
 def test_wrong_options_are_one_line(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 examples:
   # one short step, in half a minute
   python configs/characterise_bert.py batch=1,seq=128
-  # the second phase as published, in minutes; the first has batch=32,seq=128
+  # a step of the second phase of pre-training, in minutes; the first has batch=32,seq=128
   python configs/characterise_bert.py batch=4,seq=512
 """
 
@@ -79,10 +79,8 @@ def main():
     table = table_of(rows)
     title = 'published of an MI100 ("Demystifying BERT", arXiv 2104.08335), no target: another GPU and batch'
     show(plain(text.published(table, title)) + "\n")
-    show(
-        "second-hand: from a digest of the paper; recalled: from no text at hand; steps there have 4,096 and"
-    )
-    show("2,048 tokens, and LAMB takes as long for any number, so fewer tokens give it a larger share")
+    show("second-hand: from a digest of the paper; recalled: from no text at hand, as are sizes there:")
+    show("32 x 128 and 4 x 512 tokens. LAMB takes as long for any number: few tokens give it a large share")
     show("FLOP: of products alone; MB: what loads ask from L2 and stores send there\n")
     tables = {"bert_breakdown": table, "runs": script.finished_runs()}
     title = f"Training step of BERT large on {script.config.device.title}"

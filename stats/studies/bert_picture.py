@@ -13,6 +13,7 @@ from .bert import cases, name_of
 
 COLOURS = (*PALETTE, "#BBBBBB")
 LEAST = 0.04  # share that has room for its number
+PALE = ("#E69F00", "#56B4E9", "#BBBBBB", "#CC79A7", "#999933")  # colours on which white cannot be read
 
 
 def draw_bert(table: Table, title: str) -> bytes:
@@ -53,9 +54,9 @@ def draw_bert(table: Table, title: str) -> bytes:
         )
         for at, (share, start) in enumerate(zip(shares, below, strict=True)):
             if share >= 100 * LEAST:
-                axes.text(
-                    at, start + share / 2, f"{share:.0f}", ha="center", va="center", fontsize=8, color="white"
-                )
+                ink = "black" if colour in PALE else "white"
+                middle = start + share / 2
+                axes.text(at, middle, f"{share:.0f}", ha="center", va="center", fontsize=8, color=ink)
         below = [start + share for start, share in zip(below, shares, strict=True)]
     names = []
     for rows in found:

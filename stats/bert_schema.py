@@ -14,7 +14,7 @@ BREAKDOWN = (
     Column("time_us", "<f8", "us", "Their time, each from the end of the launch before."),
     Column("share", "<f8", "share", "Part of the step's time."),
     Column("flops", "<i8", "count", "FLOPs of its products, two for a multiplication with its addition."),
-    Column("bytes", "<i8", "B", "What its loads ask from L2 and its stores send there."),
+    Column("l2_bytes", "<i8", "B", "What its loads ask from L2 and its stores send there."),
     Column("flops_per_byte", "<f8", "ratio", "Quotient of the two; 0 without bytes."),
 )
 

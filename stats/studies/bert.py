@@ -77,13 +77,13 @@ def breakdown(rows: Table, error: float) -> Section:
             f"{row['time_us']:,.0f}",
             f"{100 * row['share']:.1f}",
             f"{row['flops'] / 1e9:,.1f}" if row["flops"] else "",
-            f"{row['bytes'] / 1e6:,.0f}",
+            f"{row['l2_bytes'] / 1e6:,.0f}",
             f"{row['flops_per_byte']:,.0f}" if row["flops"] else "",
         ]
         for row in rows
         if row["kernels"]
     ]
-    flops, moved = (int(rows[name].sum()) for name in ("flops", "bytes"))
+    flops, moved = (int(rows[name].sum()) for name in ("flops", "l2_bytes"))
     whole = ["all", f"{rows['kernels'].sum():,}", f"{rows['time_us'].sum():,.0f}", "100.0"]
     body.append([*whole, f"{flops / 1e9:,.1f}", f"{moved / 1e6:,.0f}", f"{flops / moved:,.0f}"])
     off = f", extrapolated, off by about {100 * error:.1f} %" if error else ""

@@ -76,13 +76,13 @@ def test_rows_add_up_to_the_run():
     assert sum(row["time_us"] for row in rows) == pytest.approx(kernels["last_end_us"].max())
     assert sum(row["share"] for row in rows) == pytest.approx(1)
     assert sum(row["kernels"] for row in rows) == len(kernels) == len(made.classes)
-    assert sum(row["bytes"] for row in rows) == (kernels["load_bytes"] + kernels["store_bytes"]).sum()
+    assert sum(row["l2_bytes"] for row in rows) == (kernels["load_bytes"] + kernels["store_bytes"]).sum()
     last = kernels[kernels["kernel"] >= made.classes.index("optimizer")]
     (lamb,) = (row for row in rows if row["kind"] == "optimizer")
     assert lamb["kernels"] == len(last)
-    assert lamb["bytes"] == (last["load_bytes"] + last["store_bytes"]).sum()
+    assert lamb["l2_bytes"] == (last["load_bytes"] + last["store_bytes"]).sum()
     for row in rows:
-        assert row["flops_per_byte"] == pytest.approx(row["flops"] / row["bytes"])
+        assert row["flops_per_byte"] == pytest.approx(row["flops"] / row["l2_bytes"])
     with pytest.raises(ValueError, match="rows of"):
         study.breakdown_rows(made, kernels[1:])
 

@@ -162,7 +162,7 @@ def breakdown_rows(step: Step, kernels: NDArray[Any]) -> list[dict[str, float | 
     return [
         about
         | {"kind": kind, "kernels": count[kind], "time_us": times[kind], "share": times[kind] / whole}
-        | {"flops": step.flops.get(kind, 0), "bytes": nbytes[kind]}
+        | {"flops": step.flops.get(kind, 0), "l2_bytes": nbytes[kind]}
         | {"flops_per_byte": step.flops.get(kind, 0) / nbytes[kind] if nbytes[kind] else 0.0}
         for kind in CLASSES
     ]

@@ -74,9 +74,10 @@ def main():
         found = study.breakdown_rows(step, listed["kernels"])
         made = [row | {"run": number} for row in found]
         log.clear()
-        show(plain(text.breakdown(table_of(made), float(run["replay_error"]))) + "\n")
+        part = stats.schema.from_rows("bert_breakdown", made)
+        show(plain(text.breakdown(part, float(run["replay_error"]))) + "\n")
         rows += made
-    table = table_of(rows)
+    table = stats.schema.from_rows("bert_breakdown", rows)
     title = 'published of an MI100 ("Demystifying BERT", arXiv 2104.08335), no target: another GPU and batch'
     show(plain(text.published(table, title)) + "\n")
     show("second-hand: from a digest of the paper; recalled: from no text at hand, as are sizes there:")
@@ -85,14 +86,6 @@ def main():
     tables = {"bert_breakdown": table, "runs": script.finished_runs()}
     title = f"Training step of BERT large on {script.config.device.title}"
     script.save(stats, tables, show, lambda: draw_bert(table, title))
-
-
-def table_of(rows):
-    """Return the declared table from dicts."""
-    from pysim import stats
-
-    columns = stats.schema.dtype("bert_breakdown").names
-    return stats.schema.from_columns("bert_breakdown", {key: [row[key] for row in rows] for key in columns})
 
 
 if __name__ == "__main__":

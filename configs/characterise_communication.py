@@ -62,14 +62,6 @@ def simulated(script, built, log):
     return part_times(listed["kernels"], origins)
 
 
-def table_of(name, rows):
-    """Return a declared table from dicts."""
-    from pysim import stats
-
-    columns = [column for column in stats.schema.dtype(name).names if column != "run"]
-    return stats.schema.from_columns(name, {"run": 0} | {key: [row[key] for row in rows] for key in columns})
-
-
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
     script = options_of()
@@ -103,9 +95,10 @@ def main():
         built = study.layer_step(shape, ring, hints)
         checks += study.check_rows(times, baseline, shape, simulated(script, built, log))
     log.clear()
+    projected = study.sweep_rows(times, baseline, ring)
     tables = {
-        "communication": table_of("communication", study.sweep_rows(times, baseline, ring)),
-        "checks": table_of("checks", checks),
+        "communication": stats.schema.from_rows("communication", projected, run=0),
+        "checks": stats.schema.from_rows("checks", checks, run=0),
     }
     for section in text.errors(tables["checks"], study.PUBLISHED_ERRORS):
         show("\n" + plain(section))

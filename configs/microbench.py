@@ -57,8 +57,7 @@ def tables_of(found):
         "split": "",
     }
     same |= {"detail": ""} | dict.fromkeys(("null", "measured_cycles", "simulated_cycles"), float("nan"))
-    columns = {name: [(same | row)[name] for row in found] for name in stats.schema.dtype("validation").names}
-    return {"validation": stats.schema.from_columns("validation", columns)}
+    return {"validation": stats.schema.from_rows("validation", found, **same)}
 
 
 def summarize(found, left, show):

@@ -131,8 +131,7 @@ def tables_of(folder):
         kernels, tbs, share = standing_in(place, results.parts, folder.plan)
         about |= {"kernels": kernels, "tbs": tbs, "stands_in": share}
         rows += [about | row | {"run": run} for run, row in zip(mine["run"], gains(mine), strict=True)]
-    columns = {name: [row[name] for row in rows] for name in stats.schema.dtype("networks").names}
-    made = {"networks": stats.schema.from_columns("networks", columns)}
+    made = {"networks": stats.schema.from_rows("networks", rows)}
     return made | ({"runs": runs} if len(runs) else {})
 
 

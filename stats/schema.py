@@ -134,6 +134,12 @@ def from_columns(table: str, columns: Mapping[str, Any]) -> Table:
     return out
 
 
+def from_rows(table: str, rows: Sequence[Mapping[str, Any]], **same: Any) -> Table:
+    """Array of a declared table from a mapping a row, with what is ``same`` in all of them."""
+    columns = {name: [(same | dict(row))[name] for row in rows] for name in dtype(table).names or ()}
+    return from_columns(table, columns)
+
+
 def encode(values: NDArray[Any]) -> NDArray[Any]:
     """Python strings as fixed-length UTF-8; anything else as it is."""
     if values.dtype.kind == "O":

@@ -61,14 +61,24 @@ def test_parameters_of_llama_are_those_published(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "gpu"), [("gpt2", "h200"), ("gpt2", "v100"), ("llama-7b", "h200"), ("llama-70b", "h200")]
+    ("name", "gpu", "dtype"),
+    [
+        ("gpt2", "h200", "fp16"),
+        ("gpt2", "h200", "amp"),
+        ("gpt2", "v100", "fp16"),
+        ("llama-7b", "h200", "amp-bf16"),
+        ("llama-70b", "h200", "bf16"),
+        ("llama-70b", "v100", "fp16"),
+    ],
 )
-def test_a_token_is_decoded_over_a_cache(name, gpu):
+def test_a_token_is_decoded_over_a_cache(name, gpu, dtype):
     """Attention adds 4 n d FLOP to two of each weight; keys and values are read once, both are extended."""
     shape = (GPT | LLAMA)[name]
     keys, batch = 512, 2
-    job = make(f"{name}:pass=decode,layers=1,batch={batch},seq={keys}", gpu)
+    job = make(f"{name}:pass=decode,layers=1,batch={batch},seq={keys},dtype={dtype}", gpu)
     check_patterns(job)
+    shared = getattr(shape, "kv_heads", 0) and gpu == "v100"
+    assert [kernel.name for kernel in job.kernels].count("copy_repeated") == (2 if shared else 0)
     weights = job.totals.parameters - shape.vocabulary * shape.d  # a LLaMA has a table for each end
     if name == "gpt2":
         weights = job.totals.parameters - shape.positions * shape.d
@@ -138,13 +148,9 @@ def test_totals_survive():
         ),
         ("gpt2:layers=-1", "h200", "gpt2: layers = -1: must be 0"),
         ("gpt2:shards=5", "v100", "Transformer layer: shards = 5: must divide heads = 12"),
-        ("llama-7b:layers=1", "v100", "llama-7b: dtype = bf16: must be fp16 on v100"),
-        ("llama-7b:dtype=fp32", "h200", "llama-7b: dtype = fp32: must be bf16 or fp16 on h200"),
-        (
-            "llama-70b:pass=decode,dtype=fp16",
-            "v100",
-            "llama-70b: attention over a cache on v100: heads share",
-        ),
+        ("llama-7b:layers=1", "v100", "llama-7b: dtype = bf16: must be fp32 or fp16 or amp on v100"),
+        ("gpt2:dtype=amp,shards=2", "h200", "gpt2: shards = 2: dtype = amp: must be fp32, bf16, fp16"),
+        ("llama-7b:simulated=2", "h200", "llama-7b: simulated = 2: must be 0 (all layers), or 3"),
         ("bert-base", "titan_x_pascal", "bert-base: GPU titan_x_pascal: there are kernels for h200"),
     ],
 )

@@ -2,7 +2,8 @@
 
 The cache has room for all keys; keys and values of the new tokens are copied into it first. On Hopper
 FlashAttention-2 then reads it, split over keys; before Hopper, and in fp32, products of each head stand in
-for it. Queries that are columns of a wider tensor are read as if they were dense.
+for it, after a copy of keys and values for each head where heads share them. Queries that are columns of a
+wider tensor are read as if they were dense.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.attentions.attention import attention
 from pysim.workloads.library.attentions.attention_problem import ITEM, WIDTHS, Attention
 from pysim.workloads.library.choices.chooser import HOPPER
-from pysim.workloads.library.memory import memory_bound as memory_ops
+from pysim.workloads.library.memory.pointwise_flat import strided_each
+from pysim.workloads.library.memory.pointwise_parts import Work, flat
+from pysim.workloads.library.memory.strided import View, dense, strided
 from pysim.workloads.library.moved import Launches, Moves, moved
 
+from . import operations as op
+from .autocast import narrow
 from .operations import mm
-from .tape import Tape
+from .tape import Tape, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +62,7 @@ def attend(tape: Tape, problem: Cached, q: Tensor, new: tuple[tuple[Tensor, int]
     """Return softmax(q K^T) V, [batch * heads, d]: ``new`` has keys and values of the new tokens.
 
     Of each: a tensor with a row a sequence, and the column at which its heads begin. ``q``: as many elements
-    as its queries have, at the beginning of a tensor. Raises WorkloadError for heads without a template.
+    as its queries have, at the beginning of a tensor.
     """
     p = problem
     item, many = q.item, p.batch * p.kv_heads
@@ -65,16 +70,15 @@ def attend(tape: Tape, problem: Cached, q: Tensor, new: tuple[tuple[Tensor, int]
     for (source, first), cache in zip(new, caches, strict=True):
         tape.launch([_append(source, first, cache, p)])
     queries = Tensor(q.name, p.planes, p.d, item, q.address)
-    tape.work(1, p.k, 2 * p.d, p.planes)
     hopper = tape.device in HOPPER
     if hopper and item == ITEM and p.d in WIDTHS:
+        tape.work(1, p.k, 2 * p.d, p.planes)
         return tape.call(("decode", p), (queries, *caches), partial(_flash, tape, p, queries, caches))[0]
-    if p.heads != p.kv_heads:
-        raise WorkloadError(f"attention over a cache on {tape.device}: heads share keys: no template")
-    tape.flops -= 4 * p.k * p.d * p.planes  # which the products count
     begin = len(tape.kernels)
-    scores = mm(tape, dtype, (p.k, 1, p.d), "TN", (caches[0], queries), p.planes)
-    shares = tape.run(memory_ops.softmax(tape.memory, tape.run(memory_ops.mul_scalar(tape.memory, scores))))
+    if p.heads != p.kv_heads:
+        caches = [_repeated(tape, cache, p) for cache in caches]
+    scores = Value(mm(tape, dtype, (p.k, 1, p.d), "TN", (caches[0], queries), p.planes))
+    shares = narrow(tape, op.softmax(tape, op.scale(tape, scores))).tensor
     made = mm(tape, dtype, (p.d, 1, p.k), "NN", (caches[1], shares), p.planes)
     if hopper:
         tape.kernels[begin:] = [replace(kernel, library=BY_PRODUCTS) for kernel in tape.kernels[begin:]]
@@ -89,6 +93,17 @@ def _flash(tape: Tape, p: Cached, q: Tensor, caches: list[Tensor]) -> Launches:
     named = {tensor.name: tensor for tensor in tape.memory.tensors[begin:]}
     places = Moves([(named[name], t) for name, t in zip("QKV", (q, *caches), strict=True)])
     return [moved(kernel, places) for kernel in kernels], outputs
+
+
+def _repeated(tape: Tape, cache: Tensor, p: Cached) -> Tensor:
+    """Return keys or values once for each head that takes them (``repeat_kv`` of Hugging Face)."""
+    share, many = p.heads // p.kv_heads, p.batch * p.kv_heads
+    made = tape.memory.tensor("repeated", p.planes * p.k, p.d, cache.item)
+    sizes = p.k * p.d, share, many
+    source = View(flat(cache), (1, 0, p.k * p.d))
+    each = strided_each(cache.item)
+    tape.launch([strided("copy_repeated", sizes, [source], dense(made, sizes), Work(), each)])
+    return made
 
 
 def _append(source: Tensor, first: int, cache: Tensor, p: Cached) -> Kernel:

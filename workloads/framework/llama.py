@@ -1,8 +1,9 @@
-"""LLaMA as PyTorch and Hugging Face's transformers run it in a captured graph, in bf16 or fp16.
+"""LLaMA as PyTorch and Hugging Face's transformers run it in a captured graph, of one type or under autocast.
 
 Norms, rotations of positions and repeated keys are element-wise kernels one by one, as recorded on an H100
 for the forward pass; attention is as ``decoders.attention`` says. Fills stand in for kernels of a few
-elements. A concatenation reads heads as if they were in the order in which it writes them.
+elements. A concatenation reads heads as if they were in the order in which it writes them. Under autocast the
+mask and a cache are of the 16 bits of products.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from pysim.workloads.library.arguments import (
 )
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.head_copies import Heads
+from pysim.workloads.library.memory.pointwise_flat import strided_each
 from pysim.workloads.library.memory.pointwise_gather import drawn
-from pysim.workloads.library.memory.pointwise_parts import flat
+from pysim.workloads.library.memory.pointwise_parts import ITEM, flat, item_of
 from pysim.workloads.library.memory.strided import View, dense, strided
 
 from . import operations as op
-from .autocast import cast
+from .autocast import cast, narrow
 from .decode import Cached, attend
 from .decoders.attention import by_products, causal, fits, masked
 from .decoders.elementwise import mul, rms_norm, silu
@@ -36,8 +38,7 @@ from .math_attention import CHOOSE, FP16_EACH
 from .network import Counter, Network, shown_of
 from .tape import Tape, Value
 
-DTYPES = "bf16", "fp16"
-DTYPE, ITEM = "bf16", 2
+DTYPE = "bf16"
 BEFORE, AFTER_MASK = 23, 10  # kernels of a few elements before the mask of pairs is made, and after it
 
 
@@ -97,8 +98,23 @@ class _Run:
     sines: Tensor
     dtype: str
 
+    @property
+    def item(self) -> int:
+        """Bytes of an element of parameters."""
+        return item_of(self.dtype)
+
+    @property
+    def of_products(self) -> str:
+        """The type that products take."""
+        return self.tape.amp or self.dtype
+
+    @property
+    def fused(self) -> bool:
+        """Whether attention of all tokens is one kernel."""
+        return fits(self.tape, self.llama.seq, self.llama.each, self.dtype)
+
     def linear(self, x: Value, out: int) -> Value:
-        weight = self.tape.parameter("w", out, x.tensor.cols, ITEM)
+        weight = self.tape.parameter("w", out, x.tensor.cols, self.item)
         return op.linear(self.tape, x, weight, None, self.dtype)
 
     def small(self, count: int) -> None:
@@ -108,7 +124,7 @@ class _Run:
 
     def norm(self, x: Value) -> Value:
         """Return the RMSNorm of each row."""
-        weight = self.tape.parameter("w_norm", 1, x.tensor.cols, ITEM)
+        weight = self.tape.parameter("w_norm", 1, x.tensor.cols, self.item)
         return rms_norm(self.tape, x, weight, self.dtype)
 
     def heads(self, many: int) -> Heads:
@@ -117,16 +133,18 @@ class _Run:
 
     def rotated(self, x: Value, heads: int) -> Value:
         """Return the heads of [tokens, heads * d], rotated by their positions, as they were side by side."""
-        return Rotation(self.tape, self.heads(heads), self.cosines, self.sines, self.dtype).apply(x)
+        turn = Rotation(self.tape, self.heads(heads), self.cosines, self.sines, self.of_products)
+        return turn.apply(x)
 
     def bias(self, mask: Tensor, batch: int) -> Tensor:
         """Return 0 or a low number for each pair of tokens of so many sequences, [batch * seq, seq]."""
-        m, tape = self.llama, self.tape
-        low, zero = (tape.run(memory_ops.fill(tape.memory, 1, 1, self.dtype)) for _ in range(2))
-        made, sizes = tape.memory.tensor("bias", batch * m.seq, m.seq, ITEM), (m.seq, m.seq, batch)
+        m, tape, dtype = self.llama, self.tape, self.of_products
+        low, zero = (tape.run(memory_ops.fill(tape.memory, 1, 1, dtype)) for _ in range(2))
+        made, sizes = tape.memory.tensor("bias", batch * m.seq, m.seq, item_of(dtype)), (m.seq, m.seq, batch)
         pairs = Tensor(mask.name, batch * m.seq, mask.cols, 1, mask.address)
         inputs = self.pairs(pairs, sizes), View(zero, (0, 0, 0)), View(low, (0, 0, 0))
-        tape.launch([strided("where", sizes, inputs, dense(made, sizes), CHOOSE, FP16_EACH)])
+        each = strided_each(made.item)
+        tape.launch([strided("where", sizes, inputs, dense(made, sizes), CHOOSE, each)])
         return made
 
     def pairs(self, mask: Tensor, sizes: tuple[int, int, int]) -> View:
@@ -140,14 +158,14 @@ class _Run:
         q, k, v = (self.linear(x, heads * m.each) for heads in (m.heads, m.kv_heads, m.kv_heads))
         turned = self.rotated(q, m.heads)
         if m.cached:
-            new = (self.rotated(k, m.kv_heads).tensor, 0), (v.tensor, 0)
+            turned, k = (narrow(tape, each) for each in (turned, self.rotated(k, m.kv_heads)))
             one = Cached(m.batch, m.heads, m.kv_heads, m.cached, m.each)
-            y = attend(tape, one, turned.tensor, new, self.dtype)
-            return self.linear(Value(Tensor("attended", m.batch, m.d, ITEM, y.address)), m.d)
+            y = attend(tape, one, turned.tensor, ((k.tensor, 0), (v.tensor, 0)), self.dtype)
+            return self.linear(Value(Tensor("attended", m.batch, m.d, y.item, y.address)), m.d)
         kv, share, h = self.heads(m.kv_heads), m.heads // m.kv_heads, self.heads(m.heads)
         keys = repeated(tape, self.rotated(k, m.kv_heads), kv, share)
         values = repeated(tape, v, kv, share)
-        if not fits(tape, m.seq, m.each):
+        if not self.fused:
             o = by_products(tape, turned, keys, values, Value(mask, wanted=False), h, self.dtype)
         elif tape.training:
             o = causal(tape, turned, keys, values, h)
@@ -166,7 +184,7 @@ class _Run:
     def mask(self) -> Tensor:
         """Return which pairs of tokens attend, a byte each: two rules, one after the other.
 
-        For attention by products it is what is added to scores, of 16 bits, [seq, seq].
+        For attention by products it is what is added to scores, [seq, seq].
         """
         m, tape = self.llama, self.tape
         pitch = m.seq + m.seq % 2  # the simulator takes pairs of bytes
@@ -177,7 +195,7 @@ class _Run:
             inputs = all_of, replace(first, strides=(1, pitch, 0))
             output = self.pairs(after, sizes)
             tape.launch([strided("and_pairs", sizes, inputs, output, CHOOSE, FP16_EACH)])
-        return made[-1] if fits(tape, m.seq, m.each) else self.bias(made[-1], 1)
+        return made[-1] if self.fused else self.bias(made[-1], 1)
 
 
 def llama_network(llama: Llama, memory: Memory, shown: int = 0) -> Network:
@@ -190,21 +208,23 @@ def llama_on(tape: Tape, llama: Llama, shown: int = 0, dtype: str = DTYPE) -> Ne
     """Launch a pass on a tape, of ``shown`` layers at most (0: all); return its kernels.
 
     Where the tape is in training, the mean cross entropy of all tokens, in fp32, and all gradients follow.
-    Raises WorkloadError for other types than ``DTYPES``, and for gradients of a token with a cache.
+    ``dtype``: of parameters, fp32 where the tape has autocast. Raises WorkloadError for other types than
+    those of ``ITEM``, and for gradients of a token with a cache.
     """
     check_type("LLaMA", Llama, llama=llama)
     check_sizes("LLaMA", 0, shown=shown)
-    check_names("LLaMA", DTYPES, dtype=dtype)
+    check_names("LLaMA", ("fp32",) if tape.amp else ITEM, dtype=dtype)
     if tape.training and llama.cached:
         raise WorkloadError(f"LLaMA: cached = {llama.cached}: must be 0 in training")
     m, memory = llama, tape.memory
-    cosines, sines = (memory.tensor(name, m.seq, m.each, ITEM) for name in ("cosines", "sines"))
+    item = item_of(dtype)
+    cosines, sines = (memory.tensor(name, m.seq, m.each, item) for name in ("cosines", "sines"))
     run, counter = _Run(m, tape, cosines, sines, dtype), Counter(tape)
-    table = tape.parameter("words", m.vocabulary, m.d, ITEM)
+    table = tape.parameter("words", m.vocabulary, m.d, item)
     x = op.embedding(tape, table, drawn(m.tokens, m.vocabulary), dtype)
     run.small(BEFORE)
     # one token sees all; what cuDNN's causal kernel sees is implied
-    implied = m.cached or (tape.training and fits(tape, m.seq, m.each))
+    implied = m.cached or (tape.training and run.fused)
     mask = x.tensor if implied else run.mask()
     run.small(AFTER_MASK)
     counter.mark()
@@ -214,5 +234,7 @@ def llama_on(tape: Tape, llama: Llama, shown: int = 0, dtype: str = DTYPE) -> Ne
         counter.mark(1 if number + 1 < many else m.layers - many + 1)
     logits = run.linear(run.norm(x), m.vocabulary)
     if tape.training:
-        backward_from(tape, cross_entropy(tape, cast(tape, logits, dtype, "fp32")))
+        if logits.tensor.item < item_of("fp32"):
+            logits = cast(tape, logits, run.of_products, "fp32")
+        backward_from(tape, cross_entropy(tape, logits))
     return counter.network()

@@ -144,8 +144,8 @@ def _gpt(name: str) -> Callable[..., Job]:
         check_dtype(name, dtype, (*ITEM, *AMP), device)
         if shards < 1:
             raise WorkloadError(f"{name}: shards = {shards}: must be positive")
-        if dtype in AMP and (shards > 1 or decode):
-            raise WorkloadError(f"{name}: dtype = {dtype}: must be {', '.join(ITEM)} in decode and in shards")
+        if dtype in AMP and shards > 1:
+            raise WorkloadError(f"{name}: shards = {shards}: dtype = {dtype}: must be {', '.join(ITEM)}")
         layer = Layer(
             shape.d,
             shape.heads,

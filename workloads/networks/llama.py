@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.memory_budget import claim_launches
-from pysim.workloads.framework.llama import DTYPE, DTYPES, Llama, llama_on
+from pysim.workloads.framework.autocast import AMP, stored
+from pysim.workloads.framework.llama import DTYPE, Llama, llama_on
 from pysim.workloads.framework.tape import Tape
+from pysim.workloads.library.memory.pointwise_parts import ITEM
 
-from .passes import check_dtype, check_optimizer, check_pass, device_of, job_of, layers_of, named
+from .passes import check_dtype, check_optimizer, check_pass, device_of, layers_job, layers_of, named
 from .shapes import LLAMA
 
 if TYPE_CHECKING:
@@ -30,30 +32,38 @@ def _llama(name: str) -> Callable[..., Job]:
         dtype: str = DTYPE,
         layers: int = 0,
         optimizer: str = "adamw",
+        simulated: int = 0,
         hints: MachineHints | None = None,
     ) -> Job:
         check_pass(name, pass_)
         check_optimizer(name, optimizer)
         device, training = device_of(hints, name), pass_ == "training"
-        check_dtype(name, dtype, DTYPES, device)
+        check_dtype(name, dtype, (*ITEM, *AMP), device)
         if seq > shape.positions:
             raise WorkloadError(f"{name}: seq = {seq}: at most {shape.positions}")
         count = layers_of(name, layers, shape.layers)
-        claim_launches(LAUNCHES * count, f"{name}: {count:,} layers", PATTERNS * count)
-        tape = Tape(Memory(), training=training, device=device)
+        held = min(simulated, count) or count
+        claim_launches(LAUNCHES * held, f"{name}: {held:,} layers", PATTERNS * held)
         heads = shape.heads, shape.kv_heads or shape.heads
+        tokens, cached = (1, seq) if pass_ == "decode" else (seq, 0)
+
+        def built(number: int) -> Tape:
+            tape = Tape(Memory(), training=training, device=device, amp=AMP.get(dtype, ""))
+            sizes = number, batch, tokens, shape.vocabulary, cached
+            llama_on(tape, Llama(shape.d, *heads, shape.ffn, *sizes), dtype=stored(dtype))
+            return tape
+
         with named(name):
-            tokens, cached = (1, seq) if pass_ == "decode" else (seq, 0)
-            sizes = count, batch, tokens, shape.vocabulary, cached
-            llama_on(tape, Llama(shape.d, *heads, shape.ffn, *sizes), dtype=dtype)
-            return job_of(name, tape, count, optimizer if training else "none")
+            return layers_job(name, built, count, simulated, optimizer if training else "none")
 
     made.__doc__ = f"""Make a pass of {name}: {shape.layers} layers, {shape.d} features, {shape.heads} heads.
 
     ``pass``: forward to the logits of all tokens, as Hugging Face's transformers launch it, a training step,
     or decode, a token of each sequence with ``seq`` keys, its own among them. Weights, activations, gradients
-    and moments are of ``dtype``, bf16 or (before Ampere) fp16; norms compute in fp32. On GPUs
-    before Hopper attention is by products.
+    and moments are of ``dtype``, bf16 (from Ampere on), fp16 or fp32; norms compute in fp32. amp or amp-bf16:
+    autocast as PyTorch's, with fp32 parameters, gradients and moments, and in fp16 a loss scale. On GPUs
+    before Hopper, and in fp32, attention is by products. ``simulated``: layers that stand for all; 0: all are
+    simulated.
     """
     return made
 

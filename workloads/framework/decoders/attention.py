@@ -10,6 +10,7 @@ from __future__ import annotations
 from pysim.program.job import Tensor
 from pysim.workloads.framework import heads as split
 from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.autocast import narrow
 from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.attentions.attention import Places, attention
 from pysim.workloads.library.attentions.attention_problem import WIDTHS, Attention, Planes
@@ -19,9 +20,9 @@ from pysim.workloads.library.memory.head_copies import Heads, head_copy
 TILE = 128  # queries of a thread block of cuDNN's kernels, of which they take whole ones
 
 
-def fits(tape: Tape, seq: int, d: int) -> bool:
-    """Whether there is a fused kernel for sequences and heads of such sizes."""
-    return tape.device in HOPPER and seq % TILE == 0 and d in WIDTHS
+def fits(tape: Tape, seq: int, d: int, dtype: str) -> bool:
+    """Whether there is a fused kernel for sequences and heads of such sizes, and for products of a type."""
+    return tape.device in HOPPER and seq % TILE == 0 and d in WIDTHS and (tape.amp or dtype) != "fp32"
 
 
 def masked(tape: Tape, q: Value, keys: Value, values: Value, bias: Tensor, heads: Heads) -> Value:
@@ -30,6 +31,7 @@ def masked(tape: Tape, q: Value, keys: Value, values: Value, bias: Tensor, heads
     ``q``: [batch * seq, heads * d]; ``keys``, ``values``: [batch * heads * seq, d]; the result is as ``q``.
     """
     h, memory = heads, tape.memory
+    q, keys, values = (narrow(tape, each) for each in (q, keys, values))
     problem = Attention(h.batch, h.heads, h.heads, h.seq, h.seq, h.d)
     places = _places(problem, h, (q.tensor, keys.tensor, values.tensor), memory.tensor(*_like(q.tensor)))
     o = places.results[0].tensor
@@ -45,6 +47,7 @@ def masked(tape: Tape, q: Value, keys: Value, values: Value, bias: Tensor, heads
 def causal(tape: Tape, q: Value, keys: Value, values: Value, heads: Heads) -> Value:
     """Return cuDNN's causal attention, with its backward pass; operands and result as of :func:`masked`."""
     h, memory = heads, tape.memory
+    q, keys, values = (narrow(tape, each) for each in (q, keys, values))
     problem = Attention(h.batch, h.heads, h.heads, h.seq, h.seq, h.d, True)
     given = q.tensor, keys.tensor, values.tensor
     places = _places(problem, h, given, memory.tensor(*_like(q.tensor)))
@@ -59,9 +62,9 @@ def causal(tape: Tape, q: Value, keys: Value, values: Value, heads: Heads) -> Va
     def backward(arrived: Gradients) -> Gradients:
         do = one(arrived)
         made = [memory.tensor(f"grad_{t.name}", t.rows, t.cols, t.item) for t in given]
-        wide, narrow = Planes(made[0], h.seq, h.heads, h.d), (problem.stacked(t, keys=True) for t in made[1:])
+        of_q, others = Planes(made[0], h.seq, h.heads, h.d), (problem.stacked(t, keys=True) for t in made[1:])
         operands = *places.operands, places.results[0], Planes(do, h.seq, h.heads, h.d)
-        back = Places(operands, (wide, *narrow))
+        back = Places(operands, (of_q, *others))
         tape.call(
             ("causal attention backward", problem),
             (*given, o, do, *made),

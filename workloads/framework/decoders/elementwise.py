@@ -11,12 +11,12 @@ from dataclasses import replace
 from pysim.program.job import Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework.autocast import cast
-from pysim.workloads.framework.math_attention import FP16_EACH, FP32_EACH
+from pysim.workloads.framework.math_attention import FLOAT, FP32_EACH
 from pysim.workloads.framework.operations import column_sums
 from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import pointwise_costs as costs
-from pysim.workloads.library.memory.pointwise_flat import vectorised
+from pysim.workloads.library.memory.pointwise_flat import strided_each, vectorised
 from pysim.workloads.library.memory.pointwise_parts import Work, flat
 from pysim.workloads.library.memory.strided import View, dense, strided
 
@@ -26,10 +26,11 @@ SILU_BACKWARD = Work(fp32=8, ints=2, sfu=2)  # exp, 1 / x, and x * (1 - s) as th
 
 def rms_norm(tape: Tape, x: Value, weight: Value, dtype: str) -> Value:
     """Return the RMSNorm of each row: in fp32, then times ``weight``, [1, columns], in ``dtype``."""
-    wide = cast(tape, x, dtype, "fp32")
+    narrow = x.tensor.item < FLOAT
+    wide = cast(tape, x, dtype, "fp32") if narrow else x
     means = _means(tape, _square(tape, wide))
     scaled = _mul_rows(tape, wide, _rsqrt(tape, _add_scalar(tape, means)))
-    return _mul_columns(tape, weight, cast(tape, scaled, "fp32", dtype))
+    return _mul_columns(tape, weight, cast(tape, scaled, "fp32", dtype) if narrow else scaled)
 
 
 def silu(tape: Tape, a: Value) -> Value:
@@ -125,7 +126,8 @@ def _mul_columns(tape: Tape, weight: Value, a: Value) -> Value:
     def times(source: Tensor, name: str) -> Tensor:
         made = memory.tensor(name, rows, d, source.item)
         inputs = View(flat(weight.tensor), (1, 0)), dense(source, (d, rows))
-        tape.launch([strided("mul_columns", (d, rows), inputs, dense(made, (d, rows)), costs.MUL, FP16_EACH)])
+        each = strided_each(source.item)
+        tape.launch([strided("mul_columns", (d, rows), inputs, dense(made, (d, rows)), costs.MUL, each)])
         return made
 
     def backward(given: Gradients) -> Gradients:

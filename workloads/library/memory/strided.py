@@ -78,6 +78,8 @@ def _merged(sizes: Sequence[int], views: Sequence[View]) -> tuple[list[int], lis
         made.append(size)
         for s, new in zip(strides, each, strict=True):
             s.append(new)
+    if not made:  # of one element
+        return [1], [[view.strides[0]] for view in views]
     return made, strides
 
 

@@ -68,14 +68,21 @@ def test_pure_half_precision_converts_nothing_in_a_layer():
     ("text", "gpu", "message"),
     [
         ("gpt2:dtype=amp-bf16", "v100", "gpt2: dtype = amp-bf16: must be fp32 or fp16 or amp on v100"),
-        ("gpt2:dtype=amp,pass=decode", "h200", "gpt2: dtype = amp: must be fp32, bf16, fp16 in decode"),
-        ("gpt2:dtype=amp,shards=2", "h200", "gpt2: dtype = amp: must be fp32, bf16, fp16 in decode"),
-        ("resnet18:dtype=amp-bf16", "h200", "resnet18: dtype = 'amp-bf16': must be fp32, fp16, amp"),
+        ("gpt2:dtype=amp,shards=2", "h200", "gpt2: shards = 2: dtype = amp: must be fp32, bf16, fp16"),
+        ("resnet18:dtype=amp-bf16", "v100", "resnet18: dtype = amp-bf16: must be fp32 or fp16 or amp on"),
     ],
 )
 def test_what_autocast_there_is_not_is_refused(text, gpu, message):
     with pytest.raises(WorkloadError, match=re.escape(message)):
         make(text, gpu)
+
+
+def test_bf16_has_the_convolutions_of_fp16_and_says_so():
+    half, brain = _made("resnet18:side=32", "fp16"), _made("resnet18:side=32", "bf16")
+    assert [k.name for k in brain.kernels] == [k.name for k in half.kernels]
+    kinds = {("for bf16" in k.library) for k in brain.kernels if k.name.startswith("conv_")}
+    assert kinds == {True}
+    assert _made("resnet18:side=32", "amp-bf16").totals == _made("resnet18:side=32", "amp").totals
 
 
 @pytest.mark.parametrize("name", ["resnet18", "lenet"])

@@ -149,7 +149,6 @@ def test_totals_survive():
         ("gpt2:layers=-1", "h200", "gpt2: layers = -1: must be 0"),
         ("gpt2:shards=5", "v100", "Transformer layer: shards = 5: must divide heads = 12"),
         ("llama-7b:layers=1", "v100", "llama-7b: dtype = bf16: must be fp32 or fp16 or amp on v100"),
-        ("gpt2:dtype=amp,shards=2", "h200", "gpt2: shards = 2: dtype = amp: must be fp32, bf16, fp16"),
         ("llama-7b:simulated=2", "h200", "llama-7b: simulated = 2: must be 0 (all layers), or 3"),
         ("bert-base", "titan_x_pascal", "bert-base: GPU titan_x_pascal: there are kernels for h200"),
     ],

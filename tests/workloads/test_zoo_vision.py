@@ -191,17 +191,23 @@ def test_in_evaluation_nothing_is_dropped_and_nothing_recorded():
     ("text", "gpu", "message"),
     [
         ("resnet18:pass=decode", "h200", "pass = decode: must be forward, training"),
-        ("resnet18:dtype=bf16", "h200", "dtype = 'bf16': must be fp32, fp16"),
+        ("resnet18:dtype=bf16", "titan_v", "dtype = bf16: must be fp32 or fp16 or amp on titan_v"),
+        ("moe-block:dtype=bf16", "v100", "moe-block: dtype = bf16: must be fp32 or fp16 on v100"),
         ("resnet18:batch=0", "h200", "batch = 0: must be an integer from 1"),
         ("alexnet-torch:side=16", "h200", "windows of 3"),
         ("resnet50", "rtx3070", "there are kernels for"),
-        ("lenet:dtype=fp16,pass=training", "h200", "no template fits"),
     ],
 )
 def test_what_there_is_not_is_refused_in_a_line(text, gpu, message):
     with pytest.raises(WorkloadError, match=re.escape(message)) as error:
         make(text, gpu)
     assert "\n" not in str(error.value)
+
+
+def test_a_channel_of_16_bits_is_padded_where_no_template_fits():
+    job = make("lenet:batch=2,dtype=fp16,pass=training")
+    check_patterns(job)
+    assert sum("for Ampere, channels padded" in kernel.library for kernel in job.kernels) == 1
 
 
 def test_groups_of_channels_are_refused():

@@ -18,15 +18,15 @@ from pysim.program.library_kernels import stand_in
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.tape import Tape, Value
-from pysim.workloads.library.arguments import check_names, check_sizes
+from pysim.workloads.library.arguments import check_sizes
 from pysim.workloads.library.images.planes import Band, plane_kernel
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.images import INDEX
 from pysim.workloads.library.memory.index_add import index_add
-from pysim.workloads.library.memory.pointwise_parts import Work, item_of
+from pysim.workloads.library.memory.pointwise_parts import ITEM, Work, item_of
 from pysim.workloads.library.memory.row_passes import log_softmax_rows
 
-from .passes import check_pass, device_of, job_of, named
+from .passes import check_dtype, check_pass, device_of, job_of, named
 from .shapes import MIXTRAL
 
 if TYPE_CHECKING:
@@ -58,13 +58,14 @@ def moe_block(
     """
     name = "moe-block"
     check_pass(name, pass_, ("forward",))
-    check_names(name, ("fp16", "bf16", "fp32"), dtype=dtype)
+    device = device_of(hints, name)
+    check_dtype(name, dtype, tuple(ITEM), device)
     sizes = hidden or MIXTRAL.d, ffn or MIXTRAL.ffn, experts or MIXTRAL.experts, top or MIXTRAL.top
     check_sizes(name, batch=batch, seq=seq, hidden=sizes[0], ffn=sizes[1])
     check_sizes(name, most=MOST_EXPERTS, experts=sizes[2])
     check_sizes(name, most=sizes[2], top=sizes[3])
     claim_launches(LAUNCHES * sizes[2], name, 400 * sizes[2])
-    tape = Tape(Memory(), training=False, device=device_of(hints, name))
+    tape = Tape(Memory(), training=False, device=device)
     with named(name):
         _Block(tape, dtype, batch * seq, *sizes).run(seed)
         return job_of(name, tape, 1)

@@ -5,8 +5,8 @@ cuDNN's heuristics choose (``library.choose_convolution``): PyTorch asks them, a
 a pixel's bytes are is not known of these, so each of their thread blocks is taken to need all operands
 (``convolution._coarse``): schemes that are finer than kernels win nothing at such a convolution. On GPUs of
 Volta, on Ampere in fp32, and for the few sizes that no template fits, tiled kernels stand in (``tiled``),
-whose thread blocks need rows of pixels. Backward PyTorch launches the gradient of the images, then that of
-the filters, then that of the bias.
+whose thread blocks need rows of pixels. bf16 was not measured: kernels of fp16 stand in. Backward PyTorch
+launches the gradient of the images, then that of the filters, then that of the bias.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
+from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework.autocast import narrow
 from pysim.workloads.framework.tape import one
 from pysim.workloads.library.choices.by_cost import has_bf16
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from pysim.workloads.framework.tape import Gradients, Tape, Value
     from pysim.workloads.library.moved import Launches
 
-ON_AMPERE = ", as measured on an H200"
+ON_AMPERE, FOR_AMPERE = ", as measured on an H200", ", for Ampere"
+BRAIN = stand_in("of fp16, for bf16", measured=False)
 FLOAT = 4
 ORDER = "order"  # a word that orders the kernels of a call
 
@@ -104,19 +106,23 @@ def _dense(
     item, taps = x.tensor.item, window.side**2
     weight = narrow(tape, tape.parameter("filters", out.channels, images.channels * taps, stored(tape, item)))
 
+    known = "fp16" if dtype == "bf16" else dtype
+
     def launch(direction: str, name: str, shape: tuple[int, int], *read: Tensor) -> Tensor:
-        problem = _problem(images, out, window, direction, dtype)
+        problem = _problem(images, out, window, direction, known)
 
         def make() -> Launches:
             kernels = _chosen(tape, problem)
-            if not kernels:
+            if kernels:
+                made = room(tape, name, shape, item, kernels)
+                kernels = placed(kernels, read, made, tape.memory)
+            else:
                 made = tape.memory.tensor(name, *shape, item)
-                return by_tiles(tape.device, direction, images, out, window, dtype, (*read, made)), (made,)
-            made = room(tape, name, shape, item, kernels)
-            return placed(kernels, read, made, tape.memory), (made,)
+                kernels = by_tiles(tape.device, direction, images, out, window, known, (*read, made))
+            return kernels if known == dtype else list(map(_of_brain, kernels)), (made,)
 
         tape.work(out.count * out.pixels, out.channels, images.channels * taps)
-        return tape.call(("convolution", problem, window, tape.device), read, make)[0]
+        return tape.call(("convolution", problem, window, tape.device, dtype), read, make)[0]
 
     shape = out.count * out.channels, out.pixels
     made = launch("forward", "convolved", shape, x.tensor, weight.tensor)
@@ -137,10 +143,16 @@ def _dense(
     return tape.record((made,), (x, weight, *biases), backward)[0]
 
 
+def _of_brain(kernel: Kernel) -> Kernel:
+    """Return a kernel of fp16 that stands in for one of bf16."""
+    return replace(kernel, library=f"{kernel.library}, {BRAIN}" if kernel.library else BRAIN)
+
+
 def _chosen(tape: Tape, problem: Convolution) -> list[Kernel]:
     """Return the library's kernels, or none before Hopper and for fp32 where no template fits.
 
-    On Ampere fp16 has the implicit GEMMs for Ampere that cuDNN takes on an H200.
+    On Ampere fp16 has the implicit GEMMs for Ampere that cuDNN takes on an H200, as it has on Hopper where
+    none of its own fits.
     """
     if tape.device not in HOPPER:
         half = problem.dtype == "fp16" and has_bf16(tape.device)
@@ -148,9 +160,10 @@ def _chosen(tape: Tape, problem: Convolution) -> list[Kernel]:
     try:
         return nearest_convolution(problem, tape.memory)
     except WorkloadError:
-        if problem.dtype != "fp32":
+        made = implicit_convolution(problem, tape.memory, FOR_AMPERE) if problem.dtype == "fp16" else []
+        if not made and problem.dtype != "fp32":
             raise
-        return []
+        return made
 
 
 def room(tape: Tape, name: str, shape: tuple[int, int], item: int, kernels: Sequence[Kernel]) -> Tensor:

@@ -10,15 +10,14 @@ from pysim.program.job import Job, Memory
 from pysim.workloads.framework.autocast import AMP, stored
 from pysim.workloads.framework.losses import backward_from, cross_entropy
 from pysim.workloads.framework.tape import Tape, Value
-from pysim.workloads.library.arguments import check_names, check_sizes
+from pysim.workloads.library.arguments import check_sizes
 from pysim.workloads.library.memory.images import Images
-from pysim.workloads.library.memory.pointwise_parts import item_of
-from pysim.workloads.networks.passes import check_pass, device_of, job_of, named
+from pysim.workloads.library.memory.pointwise_parts import ITEM, item_of
+from pysim.workloads.networks.passes import check_dtype, check_pass, device_of, job_of, named
 
 if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
 
-DTYPES = "fp32", "fp16", "amp"
 MOST_IMAGES, MOST_SIDE = 2**12, 2**12
 
 
@@ -54,8 +53,9 @@ def network_job(name: str, build: Callable[[Pictures], Value], asked: Asked, ste
     check_sizes(name, most=MOST_IMAGES, batch=asked.batch)
     check_sizes(name, most=MOST_SIDE, side=asked.side)
     check_pass(name, asked.passes, ("forward", "training"))
-    check_names(name, DTYPES, dtype=asked.dtype)
-    tape = Tape(Memory(), training=asked.passes == "training", device=device_of(asked.hints, name))
+    device = device_of(asked.hints, name)
+    check_dtype(name, asked.dtype, (*ITEM, *AMP), device)
+    tape = Tape(Memory(), training=asked.passes == "training", device=device)
     tape.amp, dtype = AMP.get(asked.dtype, ""), stored(asked.dtype)
     images = Images(asked.batch, asked.channels, asked.side, asked.side)
     x = tape.value("images", images.count * images.channels, images.pixels, item_of(dtype), wanted=False)

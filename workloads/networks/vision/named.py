@@ -35,9 +35,9 @@ def _factory(name: str, build: Callable[[Pictures], Value], steps: int, doc: str
     made.__doc__ = f"""Make a pass of {doc}.
 
     ``pass``: forward as in evaluation, or a training step with SGD with momentum. Images are ``batch`` of
-    ``side`` x ``side`` pixels, channels first. ``dtype``: fp32, or fp16, the one type of parameters, images
-    and gradients but for fp32 normalisations; amp: autocast as PyTorch's, with fp32 parameters and gradients,
-    and a loss scale.
+    ``side`` x ``side`` pixels, channels first. ``dtype``: fp32, fp16 or bf16, the one type of parameters,
+    images and gradients but for fp32 normalisations; amp or amp-bf16: autocast as PyTorch's, with fp32
+    parameters and gradients, and in fp16 a loss scale.
     """
     return made
 

@@ -22,7 +22,7 @@ from pysim.program.occupancy import occupancy, tb_resources
 from pysim.program.regions import SECTOR, csr_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -191,6 +191,7 @@ def list_schedule(
     *,
     servers: tuple[float, float] = (0.0, 0.0),
     bandwidth: bool = True,
+    ends: list[float] | None = None,
 ) -> float:
     """Return the cycles that the TB graph takes, oldest kernel first.
 
@@ -198,6 +199,7 @@ def list_schedule(
     dispatch to the first issue, and from a TB's end to its release. ``servers``: cycles that the dispatcher
     spends on each start and on each release; it does one after another. ``arrivals``: the cycle in which each
     kernel is admitted (None: all at 0). ``bandwidth``: False lifts the limits of ports, L2 and DRAM.
+    ``ends``: gets the cycle in which each kernel's last TB ends.
     """
     offsets, groups = deps.offsets, deps.groups
     total = int(offsets[-1])
@@ -240,6 +242,8 @@ def list_schedule(
         step = min(running.next(), timed[0][0] - now if timed else float("inf"))
         now += max(0.0, step)
         for tb in running.advance(step):
+            if ends is not None:
+                ends[owner[tb]] = now
             released = max(now + hand_over[1], released) + servers[1]
             heapq.heappush(timed, (released, 2, tb))
         while timed and timed[0][0] <= now + _NEAR:
@@ -334,42 +338,63 @@ class Estimator:
             made.append(known[key])
         return tuple(made)
 
-    def estimate_us(self, *, launch: bool = False, bandwidth: bool = True) -> float:
+    def estimate_us(
+        self, *, launch: bool = False, bandwidth: bool = True, ends: list[float] | None = None
+    ) -> float:
         """Return the estimate in microseconds.
 
         ``launch``: the command processor admits kernels one after another, ``gpu.cp.admit`` each; otherwise
-        all are admitted at the start. ``bandwidth``: False lifts the limits of ports, L2 and DRAM.
+        all are admitted at the start. ``bandwidth``: False lifts the limits of ports, L2 and DRAM. ``ends``:
+        gets the cycle in which each kernel ends.
         """
         v, period = self.values, self.values["gpu.clock"]
         demands = self.demands
         hand_over = (v["gpu.cp.tb_start_latency"] / period, v["gpu.cp.tb_done_latency"] / period)
         admit = v["gpu.cp.admit"] / period if launch else 0.0
         if int(self.deps.offsets[-1]) > COARSE:
-            cycles = self._coarse(admit, bandwidth)
+            cycles = self._coarse(admit, bandwidth, ends)
         else:
             arrivals = [k * admit for k in range(len(demands))] if launch else None
             servers = (v["gpu.cp.tb_start"] / period, v["gpu.cp.tb_release"] / period)
             cycles = list_schedule(
                 self.deps, demands, self.tb_variants, v["gpu.sms"], hand_over, arrivals,
-                servers=servers, bandwidth=bandwidth,
+                servers=servers, bandwidth=bandwidth, ends=ends,
             )  # fmt: skip
         # start_ticks counts the first start already
         return (self.start_ticks + cycles * period - v["gpu.cp.tb_start_latency"]) / TICKS_US
 
-    def _coarse(self, admit: float, bandwidth: bool) -> float:
-        """Return the cycles of a schedule of whole kernels: the longest path, or the busiest resource."""
-        alone = self.kernel_cycles
-        ends = [0.0] * len(alone)
-        for index, preds in enumerate(reduce_preds(self.deps.preds)):
-            begin = max([ends[p] for p in preds]) if preds else 0.0
-            ends[index] = max(begin, index * admit) + alone[index]
-        last = _RESOURCES if bandwidth else _OF_SMS
+    def left_out_us(self, ends: Sequence[float]) -> float:
+        """Return what periods that a shortened job leaves out add to its estimate, as they add to its time.
+
+        Each takes as long as lies between the ends of the last two that are held (the median of their
+        kernels), and as long as it needs the busiest resource. ``ends``: of :meth:`estimate_us`.
+        """
+        cycles = 0.0
+        for run in self.job.shortened.runs if self.job.shortened else ():
+            held = range(run.cut - run.period, run.cut)
+            apart = float(np.median([ends[kernel + run.period] - ends[kernel] for kernel in held]))
+            cycles += run.skipped * max(apart, float(self._used(held).max()))
+        return cycles * self.values["gpu.clock"] / TICKS_US
+
+    def _used(self, kernels: Iterable[int]) -> Floats:
+        """Return the cycles for which kernels use each resource."""
         used = np.zeros(_RESOURCES)
         known: dict[tuple[int, int], Floats] = {}
-        for demand, kind in zip(self.demands, self.tb_variants, strict=True):
+        for index in kernels:
+            demand, kind = self.demands[index], self.tb_variants[index]
             key = (id(demand), id(kind))
             if key not in known:
                 uses = demand.resource_cycles
                 known[key] = np.bincount(kind, minlength=len(uses)) @ uses
             used += known[key]
-        return max(max(ends), float(used[:last].max()))
+        return used
+
+    def _coarse(self, admit: float, bandwidth: bool, ends: list[float] | None) -> float:
+        """Return the cycles of a schedule of whole kernels: the longest path, or the busiest resource."""
+        alone = self.kernel_cycles
+        ends = [0.0] * len(alone) if ends is None else ends
+        for index, preds in enumerate(reduce_preds(self.deps.preds)):
+            begin = max([ends[p] for p in preds]) if preds else 0.0
+            ends[index] = max(begin, index * admit) + alone[index]
+        last = _RESOURCES if bandwidth else _OF_SMS
+        return max(max(ends), float(self._used(range(len(alone)))[:last].max()))

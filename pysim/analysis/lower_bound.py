@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pysim.params import PARAMS
-from pysim.program.job import tb_variants
-from pysim.program.recorded_program import RecordedProgram
+from pysim.program.periods.shorten import check_alike
 from pysim.program.regions import SECTOR
 from pysim.schemes.hooks import coherence_of
 
 from .estimate import PIPES, Estimator
-from .tb_cost import lone_kernels
+from .longest_path import Lengths, longest
+from .tb_cost import lone_kernels, shared_variants
 from .traffic import DramTraffic, compulsory_bytes, written_bytes
 from .writeback_bound import written_back_before_reads
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job
     from pysim.program.ops import LoweredPrograms
+    from pysim.program.periods.shortened import Shortened
     from pysim.schemes.registry import Choice
 
     from .program_cost import LoadFacts, ProgramCost
@@ -37,54 +39,32 @@ TICKS_US = 1024 * 1000
 AFFINITY = next(p for p in PARAMS["scheme"] if p.name == "placement").choices.index("affinity")
 
 
-def critical_path(
-    deps: Dependences,
-    durations: Sequence[Floats],
-    tails: Sequence[Floats] | None = None,
-    far: Sequence[Floats] | None = None,
-    gaps: Sequence[Floats] | None = None,
-) -> float:
-    """Return the longest path through the TB graph, in the unit of ``durations`` (one array a kernel).
-
-    ``tails``: for each TB, the part of its duration that follows the ends of its producers (None: all of it).
-    ``far``: for each TB, the least time from the earliest possible start of a TB of its kernel to its own
-    end. ``gaps``: for each TB, the least time from its end to the start of a TB that waits for it.
-    """
-    groups = deps.groups
-    # as if no kernel waited; then those that do, in order
-    every = np.concatenate([*durations, np.zeros(0)])
-    end = every if tails is None else np.maximum(np.concatenate([*tails, np.zeros(0)]), every)
-    end = end if far is None else np.maximum(end, np.concatenate([*far, np.zeros(0)]))
-    seen = end if gaps is None else end + np.concatenate([*gaps, np.zeros(0)])
-    for index in np.flatnonzero(deps.node_count).tolist():
-        duration = durations[index]
-        lo, hi = int(deps.offsets[index]), int(deps.offsets[index + 1])
-        start = np.zeros(hi - lo)
-        first = int(deps.node_first[index])
-        last = first + int(deps.node_count[index])
-        made, used = groups.producer_ptr[first : last + 1], groups.consumer_ptr[first : last + 1]
-        ready = np.maximum.reduceat(seen[groups.producers[made[0] : made[-1]]], made[:-1] - made[0])
-        waiters = groups.consumers[used[0] : used[-1]]
-        np.maximum.at(start, waiters, np.repeat(ready, np.diff(used)))
-        end[lo:hi] = np.maximum(start + (duration if tails is None else tails[index]), duration)
-        if far is not None:
-            end[lo:hi] = np.maximum(end[lo:hi], start.min() + far[index])
-        seen[lo:hi] = end[lo:hi] + (gaps[index] if gaps is not None else 0.0)
-    return float(end.max()) if len(end) else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Lower bound and estimate of a job's time, in microseconds.
 
-    ``kernel_cycles[k]``: estimated cycles of kernel k with the machine to itself. ``raw_estimate``: the
-    estimate (us) and ``kernel_cycles``, before the estimate was raised to the bound.
+    ``kernel_cycles[k]``: estimated cycles of kernel k with the machine to itself. ``whole``: bound and
+    estimate of all periods of a shortened job, whose others are those of what it holds.
     """
 
     bound_us: float
     estimate_us: float
     kernel_cycles: tuple[float, ...]
-    raw_estimate: tuple[float, tuple[float, ...]] | None = None
+    whole: tuple[float, float] | None = None
+
+    def of_whole(self) -> Bounds:
+        """Return the bounds of all periods."""
+        return (
+            self if self.whole is None else replace(self, bound_us=self.whole[0], estimate_us=self.whole[1])
+        )
+
+
+class Guess(NamedTuple):
+    """An estimate before it is raised to the bound: as in :class:`Bounds`; ``whole_us``: of all periods."""
+
+    estimate_us: float
+    kernel_cycles: tuple[float, ...]
+    whole_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +94,6 @@ def scheme_traits(choice: Choice, values: Mapping[str, int]) -> SchemeTraits:
     return SchemeTraits(scheme.waits_inside, scheme.fuses, launches, placed, keeps)
 
 
-def _shared_variants(job: Job) -> list[NDArray[np.int64]]:
-    """Return the variants of each kernel's TBs; kernels of one grid share an array, recorded ones do not."""
-    known: dict[tuple[int, int, int], NDArray[np.int64]] = {}
-    made: list[NDArray[np.int64]] = []
-    for kernel in job.kernels:
-        if isinstance(kernel.program, RecordedProgram):
-            made.append(tb_variants(kernel))
-            continue
-        if kernel.grid not in known:
-            known[kernel.grid] = tb_variants(kernel)
-        made.append(known[kernel.grid])
-    return made
-
-
 class _Job:
     """A job for bounds and estimates: the floors, variants and copies of its kernels."""
 
@@ -140,8 +106,9 @@ class _Job:
         values: Mapping[str, int],
     ) -> None:
         self.job, self.deps, self.values = job, deps, values
+        self.often, self.left_out, self.lengthens = [1] * len(job.kernels), 0, False
         self.costs = [costs[programs.index[k]] for k in range(len(job.kernels))]
-        self.kinds = _shared_variants(job)
+        self.kinds = shared_variants(job)
         self.period = values["gpu.clock"]
         copies = {index: k.copy for index, k in enumerate(job.kernels) if k.copy is not None}
         self.link = {index: sum(copy.link_ticks(values)) / self.period for index, copy in copies.items()}
@@ -149,10 +116,35 @@ class _Job:
         for index, cycles in self.link.items():
             self.floors[index] = np.array([cycles])
 
+    def lengthened(self, short: Shortened) -> _Job:
+        """Return this job with what surely adds up over the periods that it leaves out.
+
+        They run the programs of the period before the cut, so each pipe, port and L2 slice has that work once
+        more a period, and the host launches as many kernels; launches over lists of tensors, which have only
+        grids in common, add nothing. What is read there first and never written has memory of its own in each
+        period: an operand that was read before would have its last use at some distance. What is written back
+        is that of the periods that are held, which the whole job writes, too.
+        """
+        made = copy(self)
+        made.often, made.lengthens = list(self.often), True
+        for run in short.runs:
+            if not run.same_code:
+                continue
+            for kernel in range(run.cut - run.period, run.cut):
+                made.often[kernel] += run.skipped
+            alone = [compulsory_bytes(self.job, range(end - run.period, end)) for end in (run.cut, run.end)]
+            made.left_out += run.skipped * (self.held - max(alone))
+        return made
+
     @cached_property
+    def held(self) -> int:
+        """The bytes that every schedule of the kernels that are held loads from DRAM."""
+        return compulsory_bytes(self.job)
+
+    @property
     def compulsory(self) -> int:
         """The bytes that every schedule loads from DRAM."""
-        return compulsory_bytes(self.job)
+        return self.held + self.left_out
 
     def _by_tb(self, by_variant: Sequence[Floats]) -> list[Floats]:
         """Return for each kernel the values of its TBs, from those of its variants; shared where equal."""
@@ -218,8 +210,8 @@ class _Job:
             key = (id(self.costs[k]), id(self.kinds[k]), self.job.kernels[k].program.warps)
             alike.setdefault(key, []).append(k)
         kinds = [same[0] for same in alike.values()]
-        often = [len(same) for same in alike.values()]
-        fullest = -(-sum(self.job.kernels[k].tbs for k in on_sms) // sms)
+        often = [sum(self.often[k] for k in same) for same in alike.values()]
+        fullest = -(-sum(self.job.kernels[k].tbs * self.often[k] for k in on_sms) // sms)
         most = 0.0
         for column, unit, left in each.values():
             amounts = [self.costs[k].work[column].astype(np.int64) for k in kinds]
@@ -244,7 +236,7 @@ class _Job:
         slot = max(1, round(32 * TICKS_US * slices / v["gpu.dram.bandwidth"]))
         reads = self.compulsory / SECTOR
         least = self._bus(reads / slices, slot)
-        moved = written_back_before_reads(self.job, self.costs, v)
+        moved = None if self.lengthens else written_back_before_reads(self.job, self.costs, v)
         if moved is not None and not merged:
             read, back = moved
             turned = back + back / (v["gpu.dram.write_batch"] + 3) * (v["gpu.dram.turnaround"] // slot)
@@ -289,14 +281,19 @@ class _Job:
                 if key not in known:
                     amount = self.costs[k].work["store_sectors"].astype(np.int64)
                     known[key] = float((amount * np.bincount(self.kinds[k], minlength=len(amount))).sum())
-                stored += known[key]
+                stored += known[key] * self.often[k]
         stored /= 2 if v["gpu.l1.join_stores"] else 1
         if v["gpu.noc.join_loads"] > 1:
             return stored * sector / v["gpu.l2.slices"]
         return (stored + self.compulsory / SECTOR) * sector / v["gpu.l2.slices"]
 
-    def path(self, family: SchemeTraits, loads: Sequence[LoadFacts], behind: list[Floats] | None) -> float:
-        """Return the cycles of the longest path; ``loads`` and ``behind``: see :func:`bounds`."""
+    def paths(
+        self, family: SchemeTraits, loads: Sequence[LoadFacts], behind: list[Floats] | None
+    ) -> tuple[float, float]:
+        """Return the cycles of the longest path, and of that of all periods of a shortened job.
+
+        ``loads`` and ``behind``: see :func:`bounds`.
+        """
         floors, tails, late = self.floors, None, None
         if family.fused and any(k.as_stage is not None for k in self.job.kernels):
             floors = [np.zeros(len(f)) for f in floors]
@@ -319,18 +316,16 @@ class _Job:
             for made in (tails, late):
                 if made is not None:
                     made[index] = floors[index]
-        return critical_path(self.deps, floors, tails, late, self.gaps(tails is not None))
+        lengths = Lengths(self.deps, floors, tails, late, self.gaps(tails is not None))
+        held = longest(lengths)
+        short = self.job.shortened
+        return held, longest(replace(lengths, raw=True), short) if short else held
 
-    def bound_us(
-        self, family: SchemeTraits, loads: Sequence[LoadFacts], behind: list[Floats] | None
-    ) -> float:
-        """Return the bound, which no scheme of the family can beat."""
+    def bound_us(self, family: SchemeTraits, path: float) -> float:
+        """Return the bound, which no scheme of the family can beat; ``path``: of :meth:`paths`."""
         v, period = self.values, self.period
         same = not (family.fused and any(k.as_stage is not None for k in self.job.kernels))
-        cycles = [
-            self.path(family, loads, behind),
-            sum(self.link.values()),
-        ]  # copies take the link one by one
+        cycles = [path, sum(self.link.values())]  # copies take the link one by one
         ticks = [self.dram(family.fused)]
         if same:
             cycles.append(self.work())
@@ -339,7 +334,8 @@ class _Job:
         after = 0 if self.link else v["gpu.cp.tb_done_latency"]
         bound = (self.before() + max(*(c * period for c in cycles), *ticks) + after) / TICKS_US
         if v["host.submit"] == 1 and family.host_launches:
-            launched = sum(k.copy is None or k.copy.timed for k in self.job.kernels)
+            each = zip(self.job.kernels, self.often, strict=True)
+            launched = sum(often for k, often in each if k.copy is None or k.copy.timed)
             bound = max(bound, (launched - 1) * v["host.launch"] / TICKS_US)
         return bound
 
@@ -353,7 +349,7 @@ def bounds(
     family: SchemeTraits,
     loads: Sequence[LoadFacts],
     behind: list[Floats] | None,
-    guess: tuple[float, tuple[float, ...]],
+    guess: Guess,
 ) -> Bounds:
     """Return the bound, which no scheme of the family can beat, and the estimate.
 
@@ -361,8 +357,15 @@ def bounds(
     ``behind``: for each kernel, the least cycles of a TB of each variant after its prologue, where the
     prologue may run before the producers end. ``guess``: :func:`raw_estimate`.
     """
-    bound = _Job(job, deps, programs, costs, values).bound_us(family, loads, behind)
-    return Bounds(bound, max(bound, guess[0]), guess[1], guess)
+    if job.shortened is not None:
+        check_alike(job, job.shortened)
+    held = _Job(job, deps, programs, costs, values)
+    path, longer = held.paths(family, loads, behind)
+    bound, whole = held.bound_us(family, path), None
+    if job.shortened is not None:
+        all_ = held.lengthened(job.shortened).bound_us(family, longer)
+        whole = all_, max(all_, guess.whole_us)
+    return Bounds(bound, max(bound, guess.estimate_us), guess.kernel_cycles, whole)
 
 
 def raw_estimate(
@@ -372,10 +375,12 @@ def raw_estimate(
     costs: list[ProgramCost],
     values: Mapping[str, int],
     traffic: DramTraffic,
-) -> tuple[float, tuple[float, ...]]:
+) -> Guess:
     """Return the time of a job in us, whatever the bound is, and the cycles of each kernel."""
     made = estimator(job, deps, programs, costs, values, traffic)
-    return made.estimate_us(), made.kernel_cycles
+    ends = [0.0] * len(job.kernels)
+    held = made.estimate_us(ends=ends)
+    return Guess(held, made.kernel_cycles, held + made.left_out_us(ends))
 
 
 def estimator(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pysim.program.job import tb_variants
 from pysim.program.recorded_program import RecordedProgram
 
 from .program_cost import ProgramCost
@@ -255,4 +256,18 @@ def program_costs(
         made[programs.index[kernel]].lone_tb_floor[kernel] = floor
     if job is not None and loads:
         fill_slice_traffic(sim, job, programs, made, values)
+    return made
+
+
+def shared_variants(job: Job) -> list[NDArray[np.int64]]:
+    """Return the variants of each kernel's TBs; kernels of one grid share an array, recorded ones do not."""
+    known: dict[tuple[int, int, int], NDArray[np.int64]] = {}
+    made: list[NDArray[np.int64]] = []
+    for kernel in job.kernels:
+        if isinstance(kernel.program, RecordedProgram):
+            made.append(tb_variants(kernel))
+            continue
+        if kernel.grid not in known:
+            known[kernel.grid] = tb_variants(kernel)
+        made.append(known[kernel.grid])
     return made

@@ -12,7 +12,7 @@ from pysim.program.regions import SECTOR, difference, expand_ranges, overlaps, u
 from pysim.program.written_memory import written_by_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,12 +25,12 @@ PAGE = 1 << 18  # bytes: the granule of reuse estimates
 PIECES = 64  # granules of a tensor, at most
 
 
-def _sectors(job: Job, wanted: Callable[[Access], bool]) -> list[Ints]:
+def _sectors(kernels: Sequence[Kernel], wanted: Callable[[Access], bool]) -> list[Ints]:
     """Return the sectors of the ``wanted`` accesses, as (n, 2) ranges; equal accesses are evaluated once."""
     done: dict[int, int] = {}
     seen: set[tuple[int, int, tuple[int, int, int]]] = set()
     found: list[Ints] = []
-    for kernel in job.kernels:
+    for kernel in kernels:
         for access in kernel.accesses:
             tensor = access.tensor
             key = (id(tensor), id(access.regions), kernel.grid)
@@ -50,16 +50,20 @@ def _bytes(found: list[Ints]) -> int:
     return int((every[:, 1] - every[:, 0]).sum()) * SECTOR
 
 
-def compulsory_bytes(job: Job) -> int:
-    """Return the bytes that every schedule loads from DRAM: memory that is read and never written."""
+def compulsory_bytes(job: Job, without: range = range(0)) -> int:
+    """Return the bytes that every schedule loads from DRAM: memory that is read and never written.
+
+    ``without``: kernels that are taken to read nothing.
+    """
     spans = written_by_job(job)
+    kernels = [kernel for number, kernel in enumerate(job.kernels) if number not in without]
 
     def constant(access: Access) -> bool:
         at = access.tensor.address
         return access.mode == "read" and not overlaps(spans, at, at + access.tensor.nbytes)
 
-    found = _sectors(job, constant)
-    for kernel in job.kernels:
+    found = _sectors(kernels, constant)
+    for kernel in kernels:
         if kernel.footprint is not None:
             found.append(difference(kernel.footprint.read_ranges(kernel.tbs, kernel.name), spans) // SECTOR)
     return _bytes(found)
@@ -67,7 +71,7 @@ def compulsory_bytes(job: Job) -> int:
 
 def written_bytes(job: Job) -> int:
     """Return the bytes of the sectors that kernels write, each counted once."""
-    found = _sectors(job, lambda access: access.mode != "read")
+    found = _sectors(job.kernels, lambda access: access.mode != "read")
     for kernel in job.kernels:
         if kernel.footprint is not None and kernel.copy is None:
             spans = kernel.footprint.written_ranges(kernel.tbs, kernel.name)

@@ -1,13 +1,12 @@
 """Replay of jobs that hold only some of their equal periods (``pysim.program.periods``).
 
-Nothing is computed for periods that are left out, neither dependences nor bounds, so a network of a hundred
-layers takes the time and memory of a few. What the whole job would be follows from the periods that are
-there, as in ``extrapolate``. Its bound and estimate are not known.
+Nothing is computed for periods that are left out, not even dependences, so a network of a hundred layers
+takes the time and memory of a few. What the whole job would be follows from the periods that are there, its
+time as in ``extrapolate``, its bound and estimate as in ``analysis.lower_bound``.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,8 +57,8 @@ class Lengthened(Replay):
         return known
 
     def whole_bounds(self, known: Bounds) -> Bounds:
-        """Return the bounds of the whole job: not known."""
-        return replace(known, bound_us=math.nan, estimate_us=math.nan)
+        """Return the bounds of the whole job."""
+        return known.of_whole()
 
     def prepare(self, lowered: Lowered) -> None:
         """Give the job the window of the whole one, and note what each kernel of that waits for."""
@@ -85,7 +84,7 @@ class Lengthened(Replay):
         much = f", more than sim.replay_error ({limit:.0%}): keep more periods" if self.error > limit else ""
         return (
             f"{name}: {kept} periods simulated, the others replayed: time off by about {self.error:.2%}, as"
-            f" measured{much}; no samples, no bound"
+            f" measured{much}; no samples"
         )
 
 

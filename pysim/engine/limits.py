@@ -59,4 +59,4 @@ def bound(
     config = resolve(gpu, overrides)
     check_job_form(job)
     choice = parse_scheme(scheme)
-    return Session(config, job, 1, Clock()).bounds(config.replaced(choice.pins), choice)
+    return Session(config, job, 1, Clock()).bounds(config.replaced(choice.pins), choice).of_whole()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pysim.analysis.lower_bound import Bounds, SchemeTraits, bounds, raw_estimate, scheme_traits
+from pysim.analysis.lower_bound import Bounds, Guess, SchemeTraits, bounds, raw_estimate, scheme_traits
 from pysim.analysis.program_cost import ProgramCost
 from pysim.analysis.tb_cost import kept_in_l1, load_facts, lone_kernels, program_costs
 from pysim.analysis.traffic import DramTraffic, dram_traffic
@@ -73,7 +73,7 @@ class Session:
         self.sessions: dict[int, Session] = {}
         # by the parameters of the machine, and whether L1 keeps what was written
         self.program_costs_by_gpu: dict[tuple[_Machine, bool], tuple[LoweredPrograms, list[ProgramCost]]] = {}
-        self.raw_estimates: dict[_Machine, tuple[float, tuple[float, ...]]] = {}
+        self.raw_estimates: dict[_Machine, Guess] = {}
         self.bounds_cache: dict[tuple[_Machine, int, SchemeTraits], Bounds] = {}
 
     def lowered(

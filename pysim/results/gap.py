@@ -36,7 +36,7 @@ def gap_notes(runs: Table) -> list[str]:
     Schemes whose pins change the machine may have other estimates.
     """
     good = runs[(runs["status"] == b"ok") & np.isfinite(runs["speedup"]) & np.isnan(runs["gap_won"])]
-    good = good[np.isfinite(good["estimate_us"])]  # a shortened job has none
+    good = good[np.isfinite(good["estimate_us"])]
     lines = []
     for estimate in dict.fromkeys(good["estimate_us"].tolist()):
         rows = good[good["estimate_us"] == estimate]

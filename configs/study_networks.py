@@ -67,7 +67,7 @@ def standing_in(place, parts, plan):
     """Return launches, TBs and the share of the time in stream order that kernels take which stand in."""
     from pysim import stats
     from pysim.workloads.registry import make
-    from pysim.workloads.studies.networks import share_standing_in
+    from pysim.workloads.studies.networks import launches_of, share_standing_in
 
     for part in parts:
         held = stats.Results(part.path)
@@ -77,7 +77,8 @@ def standing_in(place, parts, plan):
             point = plan.points[part.path.stem]
             job, kernels = make(point.workload, point.config()), held.array("kernels")
             share = share_standing_in(job, kernels[kernels["run"] == mine[0]])
-            return len(job.kernels), sum(kernel.tbs for kernel in job.kernels), share
+            launches = launches_of(job)
+            return len(launches), sum(kernel.tbs for kernel in launches), share
     return 0, 0, float("nan")
 
 

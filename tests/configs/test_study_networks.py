@@ -10,12 +10,20 @@ import pytest
 
 from pysim import stats
 from pysim.machine.devices import DEVICES
+from pysim.program.library_kernels import stands_in
 from pysim.schemes.registry import parse_scheme
 from pysim.stats.studies.networks import cases_of, left_out, plain, sections, summary, why_nothing, without
 from pysim.sweep.point import arguments_of
 from pysim.workloads.networks.passes import PASSES
 from pysim.workloads.registry import ZOO, make
-from pysim.workloads.studies.networks import NETWORKS, cases, is_finer, points, share_standing_in
+from pysim.workloads.studies.networks import (
+    NETWORKS,
+    cases,
+    is_finer,
+    launches_of,
+    points,
+    share_standing_in,
+)
 from tests.support.calls import CONFIGS, caller, refused
 
 run = caller("study_networks", "--quiet", "--jobs", "1", "--threads", "1")
@@ -72,6 +80,13 @@ def test_share_that_stands_in():
     kernels["last_end_us"] = 1.0
     marked = [kernel.library.startswith("stands in") for kernel in job.kernels]
     assert share_standing_in(job, kernels) == pytest.approx(np.mean(marked))
+    short, kernels = make("gpt2:layers=5,seq=32,simulated=3", "titan_v"), np.repeat(kernels[:1], 200)
+    launches = launches_of(short)
+    assert len(launches) == len(make("gpt2:layers=5,seq=32", "titan_v").kernels) > len(short.kernels)
+    kernels = kernels[: len(launches)]
+    kernels["kernel"] = np.arange(len(launches))
+    marked = [stands_in(kernel) for kernel in launches]
+    assert share_standing_in(short, kernels) == pytest.approx(np.mean(marked))
     own = make("mlp:layers=2,width=64,batch=8")
     assert share_standing_in(own, kernels[:2]) == 0
     with pytest.raises(ValueError, match="2 rows"):

@@ -18,7 +18,7 @@ from pysim.workloads.networks.passes import PASSES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pysim.program.job import Job
+    from pysim.program.job import Job, Kernel
 
 TABLES = ("kernels",)  # that each point keeps: how long each launch takes
 IDEAL = "tb_ideal"  # its table costs nothing: nobody can build it
@@ -41,22 +41,28 @@ class Network(NamedTuple):
     bf16: bool = False
 
 
-def _network(
-    size: str, passes: Sequence[str], quick: str = "", quick_passes: Sequence[str] = (), decode: str = ""
+def _network(size: str, passes: Sequence[str], quick: str = "", quick_passes: Sequence[str] = ()) -> Network:
+    """Return a network whose passes have one size."""
+    return Network(dict.fromkeys(passes, size), dict.fromkeys(quick_passes, quick))
+
+
+def _language(
+    forward: str, training: str, decode: str = "", quick: str = "", quick_passes: Sequence[str] = ()
 ) -> Network:
-    """Return a network whose passes have one size; ``decode``: that of decode."""
-    sizes = {name: decode if name == "decode" and decode else size for name in passes}
+    """Return a language model; passes without a size are not in the study."""
+    sizes = {"forward": forward, "training": training, "decode": decode}
+    sizes = {name: size for name, size in sizes.items() if size}
     return Network(sizes, dict.fromkeys(quick_passes, quick))
 
 
 BOTH, GENERATIVE = ("forward", "training"), PASSES
-# Layers are alike, so few stand for all. Sizes keep a run of one scheme within minutes.
-_BERT = "batch=8,seq=128,layers=2"
-_GPT = "batch=1,seq=512,layers=2"
-_LARGE = "batch=1,seq=512,layers=1"
-_SHARD = "batch=1,seq=512,layers=1,shards=8"
-_DECODE = "batch=8,seq=512,layers=2"
-_LARGE_DECODE = "batch=8,seq=512,layers=1"
+# Layers are alike, so three stand for all. Of training steps one or two are all that there are: launches of
+# an optimiser overlap where TBs wait, so that few show too little (docs/long_runs.md). Sizes keep a run of
+# one scheme within minutes.
+_BERT, _BERT_STEP = "batch=4,seq=128,simulated=3", "batch=8,seq=128,layers=2"
+_GPT, _LARGE = "batch=1,seq=256,simulated=3", "batch=1,seq=128,simulated=3"
+_GPT_STEP, _LARGE_STEP = "batch=1,seq=512,layers=2", "batch=1,seq=512,layers=1"
+_DECODE = "batch=8,seq=512,simulated=3"
 
 NETWORKS: dict[str, Network] = {
     "gru": Network(
@@ -71,23 +77,22 @@ NETWORKS: dict[str, Network] = {
     ),
     "mlp": Network({"forward": "layers=8,width=1024,batch=128"}, {}, True),
     "transformer": Network({"forward": "layers=2,hidden=512,sequence=128,batch=4"}, {}, True),
-    "bert-base": _network(_BERT, BOTH, "batch=1,seq=128,layers=1", ("forward",)),
-    "bert-large": _network(_BERT, BOTH),
-    "gpt2": _network(_GPT, GENERATIVE, "batch=1,seq=128,layers=1", GENERATIVE, _DECODE),
-    **{name: _network(_GPT, GENERATIVE, decode=_DECODE) for name in ("gpt2-medium", "gpt2-large", "gpt2-xl")},
-    **{name: _network(_GPT, GENERATIVE, decode=_DECODE) for name in ("gpt3-125m", "gpt3-350m")},
+    "bert-base": _language(_BERT, _BERT_STEP, "", "batch=1,seq=128,layers=1", ("forward",)),
+    "bert-large": _language(_BERT, _BERT_STEP),
+    "gpt2": _language(_GPT, _GPT_STEP, _DECODE, "batch=1,seq=128,layers=1", GENERATIVE),
     **{
-        name: _network(_LARGE, GENERATIVE, decode=_LARGE_DECODE)
+        name: _language(_GPT, _GPT_STEP, _DECODE)
+        for name in ("gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-125m", "gpt3-350m")
+    },
+    **{
+        name: _language(_GPT, _LARGE_STEP, _DECODE)
         for name in ("gpt3-760m", "gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "gpt3-13b")
     },
-    "gpt3-175b": _network(_SHARD, ("forward", "decode"), decode=_LARGE_DECODE + ",shards=8"),
-    "llama-7b": _network(_LARGE, GENERATIVE, "batch=1,seq=128,layers=1", ("decode",), _LARGE_DECODE)._replace(
+    "gpt3-175b": _language(f"{_LARGE},shards=8", "", f"{_DECODE},shards=8"),
+    "llama-7b": _language(_GPT, _LARGE_STEP, _DECODE, "batch=1,seq=128,layers=1", ("decode",))._replace(
         bf16=True
     ),
-    **{
-        name: _network(_LARGE, ("forward", "decode"), decode=_LARGE_DECODE)._replace(bf16=True)
-        for name in ("llama-65b", "llama-70b")
-    },
+    **{name: _language(_LARGE, "", _DECODE)._replace(bf16=True) for name in ("llama-65b", "llama-70b")},
     "lenet": _network("batch=64", BOTH, "batch=8", BOTH),
     "alexnet-torch": _network("batch=4", BOTH, "batch=1", ("forward",)),
     "vgg19": _network("batch=1", BOTH),
@@ -153,14 +158,20 @@ def is_finer(choice: Choice) -> bool:
     return (not scheme.kernels_wait or inside or scheme.fuses) and scheme is not SCHEMES[IDEAL]
 
 
+def launches_of(job: Job) -> Sequence[Kernel]:
+    """Return the kernels of all layers of a job that may hold only some."""
+    return job.kernels if job.shortened is None else job.shortened.whole(job.kernels)
+
+
 def share_standing_in(job: Job, kernels: NDArray[np.void]) -> float:
     """Return the share of the time of a job's launches that kernels take which stand in for a library's.
 
     ``kernels``: rows of the table ``kernels`` of one run in stream order, where launches do not overlap.
     """
-    if len(kernels) != len(job.kernels):
-        raise ValueError(f"{len(kernels)} rows of {KERNELS[1].name} for {len(job.kernels)} launches")
+    launches = launches_of(job)
+    if len(kernels) != len(launches):
+        raise ValueError(f"{len(kernels)} rows of {KERNELS[1].name} for {len(launches)} launches")
     times = kernels["last_end_us"] - kernels["first_dispatch_us"]
     numbers = kernels["kernel"].tolist()
-    mine = np.array([stands_in(job.kernels[number]) for number in numbers])
+    mine = np.array([stands_in(launches[number]) for number in numbers])
     return float(times[mine].sum() / times.sum()) if times.sum() > 0 else 0.0

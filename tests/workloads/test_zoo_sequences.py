@@ -9,6 +9,7 @@ from pysim import Memory, simulate
 from pysim.dependence.dependences import dependences
 from pysim.engine.replay import contract
 from pysim.errors import WorkloadError
+from pysim.program.pattern_check import check_patterns
 from pysim.workloads.framework import operations as op
 from pysim.workloads.framework.sequences.columns import cat_rows
 from pysim.workloads.framework.sequences.layer import Layer, recurrent
@@ -157,7 +158,8 @@ def test_steps_of_a_pass_are_found_to_repeat(direction):
     ("text", "message"),
     [
         ("gnmt:pass=decode", "pass = decode: must be forward, training"),
-        ("gnmt:dtype=bf16", "dtype = bf16: must be fp32, fp16"),
+        ("gnmt:dtype=amp", "gnmt: dtype = amp: must be fp32 or fp16 or bf16 on h200"),
+        ("gnmt:hidden=128", "hidden = 128: must be a multiple of 256 in fp16"),
         ("gnmt:layers=1", "layers"),
         ("gnmt:hidden=200", "gnmt"),
         ("deepspeech2:steps=0", "steps = 0"),
@@ -219,3 +221,32 @@ def test_a_stack_has_each_way_of_launching_its_steps():
     assert {kernel.stream for kernel in both.kernels} == {0, 1}
     assert both.totals.flops == 3 * 2 * one.totals.flops
     assert one.totals == stepwise.totals
+
+
+@pytest.mark.parametrize("gpu", ["h200", "v100"])
+def test_any_number_of_sequences_is_a_batch(gpu):
+    """States that would not begin at multiples of 256 B are those of a larger batch, which does not count."""
+    sizes = "steps=4,layers=1,hidden=96,pass=training"
+    three, four = (make(f"deepspeech2:batch={batch},{sizes}", gpu) for batch in (3, 4))
+    check_patterns(three)
+    assert three.totals.flops == four.totals.flops * 3 / 4
+    added = counted(three.kernels) - counted(four.kernels)
+    assert added["copy"] == 2 * 3  # what goes in, and of both directions what comes out; and their gradients
+    padded = [kernel for kernel in three.kernels if "of 4 sequences, for 3" in kernel.library]
+    assert {"gru_cell", "gru_cell_back"} <= {kernel.name for kernel in padded}
+    assert not any("sequences" in kernel.library for kernel in four.kernels)
+
+
+@pytest.mark.parametrize("text", [f"{GNMT},pass=training", "rnn-net:steps=3,hidden=128"])
+def test_bf16_has_the_kernels_of_fp16_and_says_so(text):
+    half, brain = make(text), make(f"{text},dtype=bf16")
+    assert [k.name for k in brain.kernels] == [k.name for k in half.kernels]
+    assert all("of fp16, for bf16" in kernel.library for kernel in brain.kernels)
+
+
+def test_a_sentence_alone_is_not_turned():
+    names = counted(make("gnmt:batch=1,source=3,target=3,hidden=128,layers=2,dtype=fp32").kernels)
+    assert (
+        names["copy"]
+        < counted(make("gnmt:batch=2,source=3,target=3,hidden=128,layers=2,dtype=fp32").kernels)["copy"]
+    )

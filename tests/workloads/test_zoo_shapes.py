@@ -5,7 +5,6 @@ import pytest
 from pysim.errors import WorkloadError
 from pysim.program.library_kernels import stands_in
 from pysim.program.pattern_check import check_patterns
-from pysim.workloads.networks.shapes import SPEECH
 from pysim.workloads.registry import ZOO, arguments_of, make
 from tests.support.thin import thin
 
@@ -39,12 +38,11 @@ def _text(name, batch, length, way):
 @pytest.mark.parametrize(("name", "each", "way"), thin(CASES, USUAL))
 def test_sizes_may_be_odd(name, each, way):
     text = _text(name, *each, way)
-    if name in SPEECH or (name in FORWARD_ALONE and way == "training"):
+    if name in FORWARD_ALONE and way == "training":
         with pytest.raises(WorkloadError) as error:
             make(text)
         assert "\n" not in str(error.value)
-        key = "rnn: batch" if name in SPEECH else "pass"
-        assert str(error.value).startswith(f"{name}: {key} = ")
+        assert str(error.value).startswith(f"{name}: pass = ")
         assert ": must be " in str(error.value)
         return
     job = make(text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel
+from pysim.program.library_kernels import stand_in
 from pysim.program.periods.shorten import inserted, shortened, with_launches
 from pysim.program.periods.shortened import LEAST_KEPT
 from pysim.workloads.framework.autocast import stepped
@@ -61,6 +62,20 @@ def check_dtype(where: str, dtype: str, known: Sequence[str], device: str) -> No
     taken = [name for name in known if not name.endswith("bf16") or device in HOPPER or has_bf16(device)]
     if dtype not in taken:
         raise WorkloadError(f"{where}: dtype = {dtype}: must be {' or '.join(taken)} on {device}")
+
+
+def as_known(dtype: str) -> str:
+    """Return the type whose kernels are taken where those of bf16 are not known."""
+    return "fp16" if dtype == "bf16" else dtype
+
+
+def marked_as(job: Job, dtype: str) -> Job:
+    """Return a job whose kernels, those of :func:`as_known`, say so."""
+    if as_known(dtype) == dtype:
+        return job
+    said = stand_in(f"of {as_known(dtype)}, for {dtype}", measured=False)
+    kernels = [replace(k, library=f"{k.library}, {said}" if k.library else said) for k in job.kernels]
+    return replace(job, kernels=kernels)
 
 
 def layers_of(where: str, layers: int, published: int) -> int:

@@ -19,7 +19,7 @@ from pysim.program.warp_program import Code, Op
 from pysim.program.warp_specialized import warp_specialized
 from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.kernels.tiles import WARP
-from pysim.workloads.library.memory.pointwise_parts import Work, line
+from pysim.workloads.library.memory.pointwise_parts import Work, flat, line
 from pysim.workloads.library.memory.strided import View, dense, strided
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ VECTOR = 16  # bytes of a thread
 MOST_THREADS = 256
 BEGIN = Work(ints=40, control=4)
 CAT, COPY = stand_in("CatArrayBatchedCopy"), stand_in("direct_copy_kernel")
+SPREAD = stand_in("nothing: states begin at multiples of 256 B here", measured=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +70,36 @@ def side_by_side(tape: Tape, values: Sequence[Value]) -> Value:
 
 def turned(tape: Tape, x: Value, outer: int, inner: int) -> Value:
     """Return [outer * inner, cols] as [inner * outer, cols]: steps of a sequence one below the other."""
+    if 1 in (outer, inner):
+        return x  # is that already
     made = _turned(tape, x.tensor, outer, inner)
 
     def backward(given: Gradients) -> Gradients:
         return (_turned(tape, one(given), inner, outer),)
 
     return tape.record((made,), (x,), backward)[0]
+
+
+def spread(tape: Tape, x: Value, steps: int, batch: int, room: int) -> Value:
+    """Return rows of ``batch`` sequences a step as such of ``room``, of which the last have no meaning.
+
+    Of fewer sequences than ``batch`` only those are kept. Backward: the same the other way round.
+    """
+    made = _spread(tape, x.tensor, steps, batch, room)
+
+    def backward(given: Gradients) -> Gradients:
+        return (_spread(tape, one(given), steps, room, batch),)
+
+    return tape.record((made,), (x,), backward)[0]
+
+
+def _spread(tape: Tape, source: Tensor, steps: int, batch: int, room: int) -> Tensor:
+    cols, item = source.cols, source.item
+    made, sizes = tape.memory.tensor("spread", steps * room, cols, item), (min(batch, room) * cols, steps)
+    views = View(flat(source), (1, batch * cols)), View(flat(made), (1, room * cols))
+    kernel = strided("copy", sizes, views[:1], views[1], Work(), _each(item))
+    tape.launch([replace(kernel, library=SPREAD)])
+    return made
 
 
 def _turned(tape: Tape, source: Tensor, outer: int, inner: int) -> Tensor:

@@ -18,9 +18,10 @@ from pysim.workloads.framework.tape import Gradients, Tape, Value
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.told import Told
 from pysim.workloads.library.recurrences.layer import Launched, Pass, Weights
-from pysim.workloads.library.recurrences.recurrent import ITEM, Recurrent
+from pysim.workloads.library.recurrences.recurrent import ITEM, Recurrent, least_batch
 from pysim.workloads.library.recurrences.rnn_persistent import MOST_BATCH
 
+from .columns import spread
 from .unrolled import Unrolled, Way
 
 CELL = stand_in("cuDNN's cell, of an H200")
@@ -32,7 +33,8 @@ class Layer:
 
     ``both``: of both directions, whose steps run in ``streams`` streams (1 or 2). ``kernels``: of GEMMs by
     role, as ``Recurrent`` takes them. ``stepwise``: never one kernel for all steps. ``loop``:
-    a loop over cells in eager mode in place of cuDNN.
+    a loop over cells in eager mode in place of cuDNN. ``asked``: sequences that count, the first of the batch
+    (0: all).
     """
 
     cell: str
@@ -45,6 +47,7 @@ class Layer:
     kernels: Mapping[str, Told] = field(default_factory=dict)
     stepwise: bool = False
     loop: Way | None = None
+    asked: int = 0
 
     def __post_init__(self) -> None:
         """Refuse other numbers of streams; sizes and names are checked by ``Recurrent``."""
@@ -64,10 +67,24 @@ class Layer:
 def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
     """Return the outputs of each direction, [steps * batch, hidden]; the weights are new parameters.
 
-    Raises WorkloadError for inputs that are no rows of ``layer``, and for kernels without template.
+    Where states of a batch would not begin at multiples of 256 B, kernels of cuDNN are those of a larger
+    batch, and say so. Raises WorkloadError for inputs that are no rows of ``layer``, and for kernels without
+    template.
     """
     if layer.dtype not in ITEM:
         raise WorkloadError(f"recurrent layer: dtype = {layer.dtype}: must be {', '.join(ITEM)}")
+    item = ITEM[layer.dtype]
+    least = max(least_batch(features, item) for features in (layer.hidden, x.tensor.cols))
+    room = -(-layer.batch // least) * least
+    if room == layer.batch or layer.loop is not None:
+        return _called(tape, x, layer)
+    wide = spread(tape, x, layer.steps, layer.batch, room)
+    made = _called(tape, wide, replace(layer, batch=room, asked=layer.batch))
+    return tuple(spread(tape, y, layer.steps, room, layer.batch) for y in made)
+
+
+def _called(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
+    """Return the outputs of each direction, of a batch whose states begin at multiples of 256 B."""
     p = layer.passed(tape, x.tensor.cols)
     if layer.loop is not None:
         return _looped(tape, x, layer, p, layer.loop)
@@ -83,8 +100,8 @@ def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
         )
         for number, own in enumerate(weights)
     ]
-    _launch(tape, [each.forward() for each in passes], layer.streams)
-    _work(tape, p, len(passes))
+    _launch(tape, [each.forward() for each in passes], layer)
+    _work(tape, layer, p, len(passes))
 
     def backward(given: Gradients) -> Gradients:
         launched: list[Launched] = []
@@ -93,8 +110,8 @@ def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
                 raise WorkloadError("recurrent layer: backward: a direction has no gradient")
             into = passes[0].dx if launched else None
             launched.append(each.backward(gradient, into=into))
-        _launch(tape, launched, layer.streams)
-        _work(tape, p, 2 * len(passes))
+        _launch(tape, launched, layer)
+        _work(tape, layer, p, 2 * len(passes))
         found = [gradient for each in passes if each.gradients for gradient in each.gradients.all]
         return passes[-1].dx if x.wanted else None, *found
 
@@ -105,7 +122,7 @@ def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
 def _looped(tape: Tape, x: Value, layer: Layer, p: Recurrent, way: Way) -> tuple[Value, ...]:
     """Return the outputs of each direction, of a loop over steps."""
     passes = [Unrolled(tape, p, x, way, reverse=bool(number)) for number in range(2 if layer.both else 1)]
-    _launch(tape, [each.forward() for each in passes], layer.streams)
+    _launch(tape, [each.forward() for each in passes], layer)
 
     def backward(given: Gradients) -> Gradients:
         launched: list[Launched] = []
@@ -113,7 +130,7 @@ def _looped(tape: Tape, x: Value, layer: Layer, p: Recurrent, way: Way) -> tuple
             if gradient is None:
                 raise WorkloadError("recurrent layer: backward: a direction has no gradient")
             launched.append(each.backward(gradient, passes[0].dx if launched else None))
-        _launch(tape, launched, layer.streams)
+        _launch(tape, launched, layer)
         found = [each.found[name] for each in passes for name in each.weights]
         return passes[-1].dx if x.wanted else None, *found
 
@@ -129,15 +146,15 @@ def _weights(tape: Tape, p: Recurrent) -> tuple[Value, Value, Value]:
     )
 
 
-def _work(tape: Tape, p: Recurrent, times: int) -> None:
-    tape.work(p.batch * p.steps, p.wide, p.into + p.hidden, times)
+def _work(tape: Tape, layer: Layer, p: Recurrent, times: int) -> None:
+    tape.work((layer.asked or p.batch) * p.steps, p.wide, p.into + p.hidden, times)
 
 
-def _launch(tape: Tape, calls: Sequence[Launched], streams: int) -> None:
+def _launch(tape: Tape, calls: Sequence[Launched], layer: Layer) -> None:
     """Launch what comes before the steps, the steps of all directions in turn, and what comes after."""
     for call in calls:
-        tape.launch(_marked(tape, call.before))
-    apart = streams > 1 and len(calls) > 1
+        tape.launch(_marked(tape, call.before, layer))
+    apart = layer.streams > 1 and len(calls) > 1
     fork, begun, last = len(tape.kernels) - 1, False, 0
     for steps in zip(*(call.steps for call in calls), strict=True):
         for number, kernels in enumerate(steps):
@@ -146,15 +163,19 @@ def _launch(tape: Tape, calls: Sequence[Launched], streams: int) -> None:
                 begun = True
                 if fork >= 0:
                     tape.events.append((fork, len(tape.kernels)))
-            tape.launch(_marked(tape, [replace(k, stream=1) for k in kernels] if other else kernels))
+            tape.launch(_marked(tape, [replace(k, stream=1) for k in kernels] if other else kernels, layer))
             last = len(tape.kernels) - 1
     if apart:
         tape.events.append((last, len(tape.kernels)))  # the next launch, whatever it is
     for call in calls:
-        tape.launch(_marked(tape, [*call.after, *call.weights]))
+        tape.launch(_marked(tape, [*call.after, *call.weights], layer))
 
 
-def _marked(tape: Tape, kernels: Sequence[Kernel]) -> list[Kernel]:
-    if tape.device in HOPPER:
-        return list(kernels)
-    return [k if k.library else replace(k, library=CELL) for k in kernels]
+def _marked(tape: Tape, kernels: Sequence[Kernel], layer: Layer) -> list[Kernel]:
+    made = list(kernels)
+    if tape.device not in HOPPER:
+        made = [k if k.library else replace(k, library=CELL) for k in made]
+    if layer.asked:
+        said = stand_in(f"of {layer.batch} sequences, for {layer.asked}", measured=False)
+        made = [replace(k, library=f"{k.library}, {said}" if k.library else said) for k in made]
+    return made

@@ -26,6 +26,7 @@ from .columns import side_by_side
 from .layer import Layer, recurrent
 
 FEW_WORDS = 128  # whose gradients one kernel adds; of more, sorted indices stand in up to 3,072: see there
+LINE = 512  # bytes that a warp copies of a row, in whole
 LEAST_LAYERS = 2  # of either side: one of both directions, one over both
 
 
@@ -52,6 +53,11 @@ class Translation:
         check_elements(what, batch_x_target_x_vocabulary=(self.batch, self.target, self.vocabulary))
         if self.dtype not in ITEM:
             raise WorkloadError(f"{what}: dtype = {self.dtype}: must be {', '.join(ITEM)}")
+        if self.hidden * ITEM[self.dtype] % LINE:
+            least = LINE // ITEM[self.dtype]
+            raise WorkloadError(
+                f"{what}: hidden = {self.hidden}: must be a multiple of {least} in {self.dtype}"
+            )
 
 
 @dataclass(slots=True)

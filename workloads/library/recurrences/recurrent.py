@@ -36,6 +36,11 @@ LANES = 16  # a persistent LSTM takes so many sequences at once
 PERSISTENT = 1024  # units of a persistent LSTM at most
 
 
+def least_batch(features: int, item: int) -> int:
+    """Return of what a batch must be a multiple, so that rows of its steps begin at multiples of 256 B."""
+    return ALIGN // math.gcd(ALIGN, features * item)
+
+
 @dataclass(frozen=True)
 class Recurrent:
     """A pass: ``cell`` of ``hidden`` units, ``batch`` sequences of ``steps``, and the kernels of its GEMMs.
@@ -76,7 +81,7 @@ class Recurrent:
         check_elements("rnn", gates_x_weights=(self.wide, self.into + self.hidden))
         if self.hidden % 32:
             raise WorkloadError(f"rnn: hidden = {self.hidden}: must be a multiple of 32")
-        least = ALIGN // math.gcd(ALIGN, self.hidden * self.item)
+        least = least_batch(self.hidden, self.item)
         if self.batch % least:
             raise WorkloadError(
                 f"rnn: batch = {self.batch}: must be a multiple of {least} for hidden = {self.hidden} in"

@@ -11,12 +11,23 @@ from pysim.workloads.framework.sequences.speech import Speech, speech
 from pysim.workloads.framework.sequences.translation import Translation, translation
 from pysim.workloads.framework.tape import Tape
 from pysim.workloads.networks import shapes
-from pysim.workloads.networks.passes import check_optimizer, check_pass, device_of, job_of, layers_of, named
+from pysim.workloads.networks.passes import (
+    as_known,
+    check_dtype,
+    check_optimizer,
+    check_pass,
+    device_of,
+    job_of,
+    layers_of,
+    marked_as,
+    named,
+)
 
 if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
 
 PASSES = ("forward", "training")
+DTYPES = ("fp32", "fp16", "bf16")
 STEP, CELLS = 8, 16  # launches of a step of both directions there and back; patterns: to claim memory by
 
 
@@ -37,17 +48,20 @@ def _speech(name: str) -> Callable[..., Job]:
     ) -> Job:
         check_pass(name, pass_, PASSES)
         check_optimizer(name, optimizer)
+        device = device_of(hints, name)
+        check_dtype(name, dtype, DTYPES, device)
         count, training = layers_of(name, layers, shape.layers), pass_ == "training"
         claim_launches(STEP * steps * count, f"{name}: {count:,} layers of {steps:,} steps", CELLS * count)
-        tape = Tape(Memory(), training=training, device=device_of(hints, name))
+        tape = Tape(Memory(), training=training, device=device)
         with named(name):
-            speech(Speech(cell, hidden, count, shape.labels, batch, steps, dtype, streams), tape)
-            return job_of(name, tape, steps, optimizer if training else "none")
+            speech(Speech(cell, hidden, count, shape.labels, batch, steps, as_known(dtype), streams), tape)
+            return marked_as(job_of(name, tape, steps, optimizer if training else "none"), dtype)
 
     made.__doc__ = f"""Make a pass of DeepSpeech2: {shape.layers} {shape.cell} layers of {shape.hidden} units.
 
     ``steps``: time steps of the recurrent layers, of two spectrogram frames (20 ms) each. ``pass``: forward
-    to the labels' scores, or a training step with CTC and SGD. Both directions run in ``streams`` (1 or 2).
+    to the labels' scores, or a training step with CTC and SGD. ``dtype``: fp32, fp16 or bf16, one type of
+    all. Both directions run in ``streams`` (1 or 2).
     """
     return made
 
@@ -69,20 +83,23 @@ def _translation(name: str) -> Callable[..., Job]:
     ) -> Job:
         check_pass(name, pass_, PASSES)
         check_optimizer(name, optimizer)
+        device = device_of(hints, name)
+        check_dtype(name, dtype, DTYPES, device)
         count, training = layers_of(name, layers, shape.layers), pass_ == "training"
         steps = max(source, target, 1)
         claim_launches(
             STEP * steps * 2 * count, f"{name}: {count:,} layers of {steps:,} steps", CELLS * count
         )
-        tape = Tape(Memory(), training=training, device=device_of(hints, name))
+        tape = Tape(Memory(), training=training, device=device)
         with named(name):
-            translation(Translation(hidden, count, vocabulary, batch, source, target, dtype), tape)
-            return job_of(name, tape, steps, optimizer if training else "none")
+            translation(Translation(hidden, count, vocabulary, batch, source, target, as_known(dtype)), tape)
+            return marked_as(job_of(name, tape, steps, optimizer if training else "none"), dtype)
 
     made.__doc__ = f"""Make a pass of GNMT v2: {shape.layers} LSTM layers of {shape.hidden} units a side.
 
     ``source`` and ``target``: tokens of each sentence; ``layers``: of each side, at least 2. ``pass``:
     forward to the words' scores with known targets, or a training step with Adam (AdamW's kernels).
+    ``dtype``: fp32, fp16 or bf16, one type of all.
     """
     return made
 

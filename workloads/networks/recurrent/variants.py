@@ -14,7 +14,15 @@ from pysim.workloads.framework.sequences.wavefront import wavefront as waves
 from pysim.workloads.framework.tape import Tape, Value
 from pysim.workloads.library.arguments import check_sizes
 from pysim.workloads.library.recurrences.recurrent import ITEM
-from pysim.workloads.networks.passes import check_pass, device_of, job_of, named
+from pysim.workloads.networks.passes import (
+    as_known,
+    check_dtype,
+    check_pass,
+    device_of,
+    job_of,
+    marked_as,
+    named,
+)
 
 if TYPE_CHECKING:
     from pysim.workloads.kernels.machine_hints import MachineHints
@@ -59,15 +67,15 @@ def rnn_net(
     check_pass("rnn-net", pass_, ("forward", "training"))
     sizes = {"hidden": hidden, "batch": batch, "steps": steps, "layers": layers}
     check_sizes("rnn-net", most=MOST, **sizes)
-    if dtype not in ITEM:
-        raise WorkloadError(f"rnn-net: dtype = {dtype}: must be {', '.join(ITEM)}")
+    device, known = device_of(hints, "rnn-net"), as_known(dtype)
+    check_dtype("rnn-net", dtype, (*ITEM, "bf16"), device)
     claim_launches(
         LAUNCHES * steps * layers, f"rnn-net: {layers:,} layers of {steps:,} steps", PATTERNS * layers
     )
-    tape = Tape(Memory(), training=pass_ == "training", device=device_of(hints, "rnn-net"))
+    tape = Tape(Memory(), training=pass_ == "training", device=device)
     way = _way(input, pointwise, wavefront=wavefront, both=both)
-    layer = Layer(cell, hidden, batch, steps, dtype, both, streams, stepwise=not persistent, loop=way)
-    x: Value = tape.value("x", batch * steps, hidden, ITEM[dtype], wanted=False)
+    layer = Layer(cell, hidden, batch, steps, known, both, streams, stepwise=not persistent, loop=way)
+    x: Value = tape.value("x", batch * steps, hidden, ITEM[known], wanted=False)
     with named("rnn-net"):
         if way is not None and wavefront:
             x = waves(tape, x, layer.passed(tape, hidden), layers, way)
@@ -77,7 +85,7 @@ def rnn_net(
     if tape.training:
         tape.backward(x, tape.memory.tensor("gradient", x.tensor.rows, x.tensor.cols, x.tensor.item))
     name = f"rnn-net:cell={cell},hidden={hidden},batch={batch}"
-    return job_of(name, tape, steps)
+    return marked_as(job_of(name, tape, steps), dtype)
 
 
 def _way(inputs: str, pointwise: str, *, wavefront: bool, both: bool) -> Way | None:

@@ -1,6 +1,7 @@
 """Convolutional networks of the zoo: totals against what was published, order of kernels, small runs."""
 
 import re
+from collections import Counter
 
 import pytest
 
@@ -226,8 +227,21 @@ def test_a_block_of_experts_has_its_tokens_and_weights():
     added = [kernel for kernel in job.kernels if kernel.name == "index_add"]
     assert [kernel.tbs for kernel in added] == [many for many in tokens if many]
     check_patterns(job)
-    with pytest.raises(WorkloadError, match="pass = training: must be forward"):
-        make("moe-block:pass=training")
+
+
+def test_a_block_of_experts_trains():
+    """Three times the FLOP; every weight gets a gradient, the router's through the weights of its best."""
+    text = "moe-block:seq=64,hidden=256,ffn=512"
+    forward, training = (make(f"{text},pass={way}", "v100") for way in ("forward", "training"))
+    check_patterns(training)
+    assert training.totals.flops == 3 * forward.totals.flops
+    assert [k.name for k in training.kernels[: len(forward.kernels)]] == [k.name for k in forward.kernels]
+    experts = sum(kernel.name == "index_add" for kernel in forward.kernels)
+    names = Counter(kernel.name for kernel in training.kernels)
+    assert names["scatter"] == experts + 1  # weights of each expert's tokens, then scores
+    assert names["silu_backward"] == experts
+    stepped = {a.tensor.address for k in training.kernels if k.name == "adamw" for a in k.accesses}
+    assert len(stepped) >= 4 * (3 * experts + 1)  # weights, gradients and two moments
 
 
 @pytest.mark.deep

@@ -103,9 +103,7 @@ NETWORKS: dict[str, Network] = {
     "nasnet-a": _network("batch=1", BOTH, "batch=1,side=64,layers=1", ("forward",)),
     "amoebanet-a": _network("batch=1", BOTH),
     "randwire": _network("batch=1", BOTH, "batch=1,side=64,layers=8", ("forward",)),
-    "moe-block": _network(
-        "seq=128,hidden=1024,ffn=3584", ("forward",), "seq=64,hidden=256,ffn=512", ("forward",)
-    ),
+    "moe-block": _network("seq=128,hidden=1024,ffn=3584", BOTH, "seq=64,hidden=256,ffn=512", ("forward",)),
     "gnmt": _network(
         "batch=32,source=10,target=10",
         BOTH,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NONE = 0xFFFFFFFF
 RAW, WAR, WAW = 1, 2, 4
+_POINTERS = ("producer_ptr", "consumer_ptr")
 KINDS = {"raw": RAW, "war": WAR, "waw": WAW}
 NODE = np.dtype([("kernel", "u4"), ("expect", "u4"), ("first_range", "u4"), ("ranges", "u4")])
 EDGE = np.dtype([("producer", "u4"), ("consumer", "u4"), ("raw", "u8"), ("war", "u8"), ("waw", "u8")])
@@ -83,6 +84,23 @@ class Groups(Sequence[Group]):
             np.concatenate([np.empty(0, np.uint8), *(g.kinds for g in groups)]),
             csr_offsets(np.array([len(g.consumers) for g in groups], np.int64)),
             np.concatenate([empty_index(), *(g.consumers for g in groups)]),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Groups]) -> Groups:
+        """Return the nodes of all parts, one after another."""
+        made, used = ([np.diff(getattr(part, name)) for part in parts] for name in _POINTERS)
+        kernel, producers, consumers = (
+            np.concatenate([empty_index(), *(getattr(part, name) for part in parts)])
+            for name in ("kernel", "producers", "consumers")
+        )
+        return cls(
+            kernel,
+            csr_offsets(np.concatenate([empty_index(), *made])),
+            producers,
+            np.concatenate([np.empty(0, np.uint8), *(part.kinds for part in parts)]),
+            csr_offsets(np.concatenate([empty_index(), *used])),
+            consumers,
         )
 
     def __len__(self) -> int:

@@ -18,6 +18,7 @@ from pysim.program.regions import (
     strided_ranges_of_lists,
 )
 
+from .equal_nodes import joined_nodes
 from .groups import RAW, WAR, WAW, Groups
 from .set_hash import distinct_rows, list_hashes, mix64
 
@@ -176,12 +177,6 @@ def _block_pairs(where: Ints, who: Ints, sets: _Sets, many: int) -> Ints:
     return sorted_unique(np.concatenate([empty_index(), *found]))
 
 
-def _distinct(node: Ints, tb: Ints, most: int) -> tuple[Ints, Ints]:
-    """Return the rows (node, TB) sorted, each once."""
-    packed = sorted_unique(node * most + tb)
-    return packed // most, packed % most
-
-
 def _ptr(node: Ints, count: int) -> Ints:
     return csr_offsets(np.bincount(node, minlength=count))
 
@@ -230,7 +225,7 @@ class _Nodes:
         members = order[expand_ranges(ptr[self.bundle_of[row]], count)]
         label = np.repeat(inverse[row], count)
         at, tb = sets.members(self.who[members])
-        slot, tb = _distinct(label[at], tb, self.most)
+        slot, tb = np.divmod(sorted_unique(label[at] * self.most + tb), self.most)
         chosen = sorted_unique(slot)
         _, range_ptr = strided_ranges_of_lists(tb, _ptr(np.searchsorted(chosen, slot), len(chosen)))
         ranges = np.zeros(len(keys), np.int64)
@@ -280,40 +275,8 @@ class _Nodes:
         place = place[starts]
         ptr = _ptr(place // self.most, count)
         producers = place % self.most
-        # equal producers and kinds: one node for all their consumers
-        words = [w + mix64(self.kernel, 3 + i) for i, w in enumerate(list_hashes(producers * 8 + kinds, ptr))]
-        first, node = distinct_rows(words)
         at, tb = sets.members(self.who)
-        consumer_node, consumers = _distinct(node[self.bundle][at], tb, self.most)
-        consumer_ptr = _ptr(consumer_node, len(first))
-        size = np.diff(ptr)[first]
-        chosen = expand_ranges(ptr[first], size)
-        producers, kinds, producer_ptr = producers[chosen], kinds[chosen], csr_offsets(size)
-        # equal producers and consumers: one node of all their kinds
-        words = [
-            a + mix64(b, 5 + i) + mix64(self.kernel[first], 7 + i)
-            for i, (a, b) in enumerate(
-                zip(list_hashes(producers, producer_ptr), list_hashes(consumers, consumer_ptr), strict=True)
-            )
-        ]
-        kept, same = distinct_rows(words)
-        order = np.argsort(self.kernel[first][kept], kind="stable")
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        same, kept = rank[same], kept[order]
-        made_ptr = csr_offsets(np.diff(producer_ptr)[kept])
-        merged = np.zeros(int(made_ptr[-1]), np.uint8)
-        target = expand_ranges(made_ptr[same], np.diff(producer_ptr))
-        np.bitwise_or.at(merged, target, kinds.astype(np.uint8))
-        used = np.diff(consumer_ptr)[kept]
-        return Groups(
-            self.kernel[first][kept],
-            made_ptr,
-            producers[expand_ranges(producer_ptr[kept], np.diff(made_ptr))],
-            merged,
-            csr_offsets(used),
-            consumers[expand_ranges(consumer_ptr[kept], used)],
-        )
+        return joined_nodes(self.kernel, ptr, producers, kinds.astype(np.uint8), self.bundle[at], tb)
 
 
 def sweep_intervals(parts: Sequence[KernelIntervals], offsets: Ints) -> Groups:

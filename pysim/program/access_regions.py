@@ -72,6 +72,40 @@ def regions_of(access: Access, tbs: int, granule: int = SECTOR, where: str = "")
     raw = checked_regions(access, np.arange(tbs, dtype=np.int64), where)
     if tbs == 1 and _inside(tensor, *raw[0].tolist()):
         return _one_region(tensor, granule, *raw[0].tolist())
+    return _regions(tensor, raw, granule)
+
+
+class SharedRegions:
+    """Regions of many accesses, of which those that differ only in their address share arrays and ``shape``.
+
+    ``granule``: bytes, of which regions are whole multiples. Addresses differ by whole granules, too.
+    """
+
+    def __init__(self, granule: int = SECTOR) -> None:
+        self.granule = granule
+        self._made: dict[tuple[bytes, int, int, int], Regions] = {}
+        self._shapes: dict[tuple[int, bytes, bytes, bytes], int] = {}
+
+    def of(self, access: Access, tbs: int, where: str = "") -> Regions:
+        """Return the distinct regions of an access; arguments and errors: as of ``regions_of``."""
+        tensor: Tensor = access.tensor
+        raw = checked_regions(access, np.arange(tbs, dtype=np.int64), where)
+        if tbs == 1 and _inside(tensor, *raw[0].tolist()):
+            return self.shaped(_one_region(tensor, self.granule, *raw[0].tolist()))
+        key = (raw.tobytes(), tensor.pitch, tensor.item, tensor.address % self.granule)
+        if key not in self._made:
+            self._made[key] = self.shaped(_regions(tensor, raw, self.granule))
+        return self._made[key].moved(tensor.address)
+
+    def shaped(self, regions: Regions) -> Regions:
+        """Return the regions, with ``shape`` filled in."""
+        key = (regions.pitch, regions.byte_rects.tobytes(), regions.tbs.tobytes(), regions.ptr.tobytes())
+        regions.shape = self._shapes.setdefault(key, len(self._shapes))
+        return regions
+
+
+def _regions(tensor: Tensor, raw: Ints, granule: int) -> Regions:
+    """Return the distinct regions of a table of ``checked_regions``."""
     table = raw * np.array([1, 1, tensor.item, tensor.item])
     touches = (table[:, 0] < table[:, 1]) & (table[:, 2] < table[:, 3])
     who = np.flatnonzero(touches)

@@ -191,9 +191,28 @@ class Regions:
     granule: int = SECTOR
     shape: int = 0
     _flat: tuple[Ints, Ints, Ints] | None = None
+    _span: tuple[int, int] | None = None
+    _at_origin: Regions | None = None  # the same regions where they were computed
 
     def __len__(self) -> int:
         return len(self.lo)
+
+    def span(self) -> tuple[int, int]:
+        """Return the first granule of all regions, and the end of the last one."""
+        if self._span is None:
+            self._span = int(self.lo.min()), int(self.hi.max())
+        return self._span
+
+    def moved(self, address: int) -> Regions:
+        """Return the same regions of a tensor that is whole granules away; arrays are shared."""
+        if address == self.address:
+            return self
+        by = (address - self.address) // self.granule
+        span = None if self._span is None else (self._span[0] + by, self._span[1] + by)
+        return Regions(
+            address, self.pitch, self.byte_rects, self.rects, self.lo + by, self.hi + by, self.tbs, self.ptr,
+            self.granule, self.shape, _span=span, _at_origin=self._at_origin or self,
+        )  # fmt: skip
 
     def tbs_of(self, region: int) -> Ints:
         """Return the TBs of region ``region``, sorted."""
@@ -201,6 +220,10 @@ class Regions:
 
     def intervals(self) -> tuple[Ints, Ints, Ints]:
         """Return (lo, hi, region) of the granule runs of every region, sorted; runs are never adjacent."""
+        if self._flat is None and self._at_origin is not None:
+            lo, hi, region = self._at_origin.intervals()
+            by = (self.address - self._at_origin.address) // self.granule
+            self._flat = lo + by, hi + by, region
         if self._flat is None and len(self) == 1:
             first, last_row, left, right = self.byte_rects[0].tolist()
             if last_row - first == 1 or (left == 0 and right == self.pitch):  # one run, as in small kernels
@@ -235,7 +258,7 @@ class Regions:
             alo, ahi, aid = self.intervals()
             blo, bhi, bid = other.intervals()
             i, j = overlapping_pairs(alo, ahi, blo, bhi)
-            packed = np.unique(aid[i] * max(1, len(other)) + bid[j])
+            packed = sorted_unique(aid[i] * max(1, len(other)) + bid[j])
             return packed // max(1, len(other)), packed % max(1, len(other))
         i, j = overlapping_pairs(self.lo, self.hi, other.lo, other.hi)
         assert other.rects is not None
@@ -270,18 +293,17 @@ class Regions:
         i, _ = self.overlapping_pairs(self)
         return len(i) == len(self)
 
-    def excluding(self, drop: NDArray[np.bool_]) -> Regions:
-        """Return the regions that ``drop`` does not mark."""
-        keep = np.flatnonzero(~drop)
-        count = np.diff(self.ptr)[keep]
+    def chosen(self, which: Ints) -> Regions:
+        """Return the regions with these numbers, which rise."""
+        count = self.ptr[which + 1] - self.ptr[which]
         return Regions(
             self.address,
             self.pitch,
-            self.byte_rects[keep],
-            None if self.rects is None else self.rects[keep],
-            self.lo[keep],
-            self.hi[keep],
-            self.tbs[expand_ranges(self.ptr[:-1][keep], count)],
-            np.concatenate(([0], np.cumsum(count))),
+            self.byte_rects[which],
+            None if self.rects is None else self.rects[which],
+            self.lo[which],
+            self.hi[which],
+            self.tbs[expand_ranges(self.ptr[which], count)],
+            csr_offsets(count),
             self.granule,
         )

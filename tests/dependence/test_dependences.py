@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pysim.dependence.dependences as module
+from pysim.dependence.accesses import edges
 from pysim.dependence.dependences import Dependences, dependences, reduce_preds, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Mode, Tensor
@@ -254,7 +254,7 @@ def test_large_tilings_are_fast() -> None:
 def test_producers_are_expanded_in_pieces(text, monkeypatch):
     """Piece by piece, one set at the least: the same nodes."""
     want = dependences(make(text)).groups
-    monkeypatch.setattr(module, "_CHUNK", 5)
+    monkeypatch.setattr(edges, "_CHUNK", 5)
     made = dependences(make(text)).groups
     for name in ("kernel", "producer_ptr", "producers", "kinds", "consumer_ptr", "consumers"):
         assert getattr(made, name).tobytes() == getattr(want, name).tobytes()
@@ -271,7 +271,7 @@ def test_sets_of_whole_kernels_are_kept_apart(monkeypatch):
     ]
     job = Job("reused", kernels)
     together = dependences(job)
-    monkeypatch.setattr(module, "_LISTED", 0)
+    monkeypatch.setattr(edges, "_LISTED", 0)
     apart = dependences(job)
     assert edges_of(job, apart) == edges_of(job, together)
     assert len(apart.groups.producers) < len(together.groups.producers) / 10

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from pysim.program.job import Mode
     from pysim.program.regions import Regions
@@ -14,13 +18,39 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class AccessRecord:
-    """What one kernel did, as far as later kernels must know; it touches nothing outside ``lo`` to ``hi``."""
+    """What one kernel did, as far as later kernels must know; it touches nothing outside ``lo`` to ``hi``.
+
+    ``kept``: (regions,), which regions are left; None: all.
+    """
 
     kernel: int
     mode: Mode
     regions: Regions
     lo: int
     hi: int
+    kept: NDArray[np.bool_] | None = None
+
+    def alone(self) -> bool:
+        """Whether one region is left."""
+        return len(self.regions) == 1 or (self.kept is not None and int(self.kept.sum()) == 1)
+
+    def meeting(self, lo: int, hi: int) -> NDArray[np.int64] | None:
+        """Return the regions that are left and that may touch something of ``lo`` to ``hi``; None: all."""
+        if self.kept is None and lo <= self.lo and self.hi <= hi:
+            return None
+        which = (self.regions.lo < hi) & (self.regions.hi > lo)
+        if self.kept is not None:
+            which &= self.kept
+        return None if which.all() else np.flatnonzero(which)
+
+    def drop(self, which: NDArray[np.int64]) -> bool:
+        """Drop regions; return whether any is left."""
+        self.kept = np.ones(len(self.regions), bool) if self.kept is None else self.kept
+        self.kept[which] = False
+        if not self.kept.any():
+            return False
+        self.lo, self.hi = int(self.regions.lo[self.kept].min()), int(self.regions.hi[self.kept].max())
+        return True
 
 
 class _Index:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.program.access_regions import regions_of
+from pysim.program.access_regions import SharedRegions
 from pysim.program.regions import SECTOR, difference, expand_ranges, overlaps, union
 from pysim.program.written_memory import written_by_job
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pysim.program.job import Access, Job, Kernel
+    from pysim.program.regions import Regions
 
     Ints = NDArray[np.int64]
     Piece = tuple[tuple[int, ...], int]  # which memory, and its bytes
@@ -30,6 +31,9 @@ def _sectors(kernels: Sequence[Kernel], wanted: Callable[[Access], bool]) -> lis
     done: dict[int, int] = {}
     seen: set[tuple[int, int, tuple[int, int, int]]] = set()
     found: list[Ints] = []
+    shared = SharedRegions()
+    # by shape and place in a sector: the sectors of an access, and its address
+    runs_of: dict[tuple[int, int], tuple[Ints, int]] = {}
     for kernel in kernels:
         for access in kernel.accesses:
             tensor = access.tensor
@@ -37,9 +41,14 @@ def _sectors(kernels: Sequence[Kernel], wanted: Callable[[Access], bool]) -> lis
             if key in seen or done.get(id(tensor), 0) * SECTOR >= tensor.nbytes or not wanted(access):
                 continue
             seen.add(key)
-            lo, hi, _ = regions_of(access, kernel.tbs).intervals()
-            runs = np.stack([lo, hi], axis=1)
-            runs = union(runs) if len(runs) > 1 else runs
+            regions = shared.of(access, kernel.tbs)
+            alike = regions.shape, regions.address % SECTOR
+            if alike not in runs_of:
+                lo, hi, _ = regions.intervals()
+                runs = np.stack([lo, hi], axis=1)
+                runs_of[alike] = union(runs) if len(runs) > 1 else runs, regions.address
+            runs, address = runs_of[alike]
+            runs = runs + (regions.address - address) // SECTOR
             done[id(tensor)] = max(done.get(id(tensor), 0), int((runs[:, 1] - runs[:, 0]).sum()))
             found.append(runs)
     return found
@@ -79,30 +88,30 @@ def written_bytes(job: Job) -> int:
     return _bytes(found)
 
 
-def _part(access: Access, tbs: int) -> list[Piece]:
-    """Return the pieces of a tensor that a kernel touches: bands of rows of the bounding box of its regions.
+def _bands(regions: Regions, nbytes: int) -> list[Piece]:
+    """Return the bands of rows of the bounding box of regions of a tensor: (band, first and last byte).
 
     Each gets an even share of the bytes touched: at most the box, and at most the sum of distinct regions.
     """
-    tensor, regions = access.tensor, regions_of(access, tbs)
     if not len(regions):
         return []
-    if tensor.nbytes <= PAGE and len(regions) == 1:
+    pitch = regions.pitch
+    if nbytes <= PAGE and len(regions) == 1:
         first, end, left, right = regions.byte_rects[0].tolist()
-        return [((tensor.address, 0, 0, tensor.pitch), max(SECTOR, (end - first) * (right - left)))]
+        return [((0, 0, pitch), max(SECTOR, (end - first) * (right - left)))]
     row0, row1, byte0, byte1 = regions.byte_rects.T
     top, bottom, left, right = int(row0.min()), int(row1.max()), int(byte0.min()), int(byte1.max())
     area = int(((row1 - row0) * (byte1 - byte0)).sum())
     size = max(SECTOR, min(area, (bottom - top) * (right - left)))
-    rows = max(1, -(-max(PAGE, tensor.nbytes // PIECES) // tensor.pitch))
-    if tensor.nbytes <= PAGE:  # small enough to be one, whatever part of it is touched
-        top, bottom, left, right, rows = 0, 1, 0, tensor.pitch, 1
+    rows = max(1, -(-max(PAGE, nbytes // PIECES) // pitch))
+    if nbytes <= PAGE:  # small enough to be one, whatever part of it is touched
+        top, bottom, left, right, rows = 0, 1, 0, pitch, 1
     first, last = top // rows, (bottom - 1) // rows
     here = (np.minimum(np.arange(first + 1, last + 2) * rows, bottom)) - np.maximum(
         np.arange(first, last + 1) * rows, top
     )
     each = (here * (size / (bottom - top))).astype(np.int64).tolist()
-    return [((tensor.address, n, left, right), each[n - first]) for n in range(first, last + 1)]
+    return [((n, left, right), each[n - first]) for n in range(first, last + 1)]
 
 
 def _recorded(spans: Ints) -> list[Piece]:
@@ -123,6 +132,8 @@ class _Pieces:
     def __init__(self) -> None:
         self.known: dict[tuple[int, int, int], list[Piece]] = {}
         self.kept: list[object] = []  # so that no id is given twice
+        self.regions = SharedRegions()
+        self.bands: dict[tuple[int, int], list[Piece]] = {}  # by shape of the regions and size of the tensor
 
     def of(self, kernel: Kernel) -> list[tuple[list[Piece], bool, bool]]:
         """Return (pieces, read, written) of each tensor that a kernel touches, or of recorded memory."""
@@ -139,7 +150,11 @@ class _Pieces:
         """Return the pieces that the ``tbs`` TBs of a kernel touch by one access."""
         key = (id(access.tensor), id(access.regions), tbs)
         if key not in self.known:
-            self.known[key] = _part(access, tbs)
+            tensor, regions = access.tensor, self.regions.of(access, tbs)
+            alike = regions.shape, tensor.nbytes
+            if alike not in self.bands:
+                self.bands[alike] = _bands(regions, tensor.nbytes)
+            self.known[key] = [((tensor.address, *band), size) for band, size in self.bands[alike]]
             self.kept += [access.tensor, access.regions]
         return self.known[key]
 

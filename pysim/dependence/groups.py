@@ -224,7 +224,7 @@ def assemble(
 
     # a part: the producers of one node that are of one kernel
     node = np.repeat(np.arange(len(groups), dtype=np.int64), np.diff(groups.producer_ptr))
-    owner = np.searchsorted(offsets, groups.producers, side="right") - 1
+    owner = np.repeat(np.arange(count, dtype=np.int64), np.diff(offsets))[groups.producers]
     new = np.ones(len(node), bool)
     new[1:] = (node[1:] != node[:-1]) | (owner[1:] != owner[:-1])
     part = np.flatnonzero(new)
@@ -241,14 +241,13 @@ def assemble(
 
     # edges a pair of kernels
     pair, inverse = np.unique(source * count + groups.kernel[target], return_inverse=True)
-    tally = np.zeros((len(pair), 3), np.int64)
+    tally, consumers = np.zeros((3, len(pair)), np.int64), np.diff(groups.consumer_ptr)[target]
     for slot, bit in enumerate((RAW, WAR, WAW)):
-        edges_of = np.cumsum(np.append(0, (groups.kinds & bit) != 0))
-        many = (edges_of[part + size] - edges_of[part]) * np.diff(groups.consumer_ptr)[target]
-        np.add.at(tally[:, slot], inverse.reshape(-1), many)
+        of_kind = np.add.reduceat((groups.kinds & bit) != 0, part, dtype=np.int64) if len(part) else size
+        np.add.at(tally[slot], inverse.reshape(-1), of_kind * consumers)
     edges = np.zeros(len(pair), EDGE)
     edges["producer"], edges["consumer"] = pair // max(1, count), pair % max(1, count)
-    edges["raw"], edges["war"], edges["waw"] = tally.T
+    edges["raw"], edges["war"], edges["waw"] = tally
     edges = edges[np.lexsort((edges["producer"], edges["consumer"]))]
     pairs = list(zip(edges["producer"].tolist(), edges["consumer"].tolist(), strict=True))
     if before is not None:

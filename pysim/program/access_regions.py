@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+_PAIRS = 1 << 22  # overlapping pairs of regions that are kept, which bounds memory
+
+
 def _distinct(table: Ints) -> tuple[Ints, Ints]:
     """Return the distinct rows of a table, and the index of each row among them."""
     if len(table) and bool((table == table[0]).all()):
@@ -85,6 +88,8 @@ class SharedRegions:
         self.granule = granule
         self._made: dict[tuple[bytes, int, int, int], Regions] = {}
         self._shapes: dict[tuple[int, bytes, bytes, bytes], int] = {}
+        self._pairs: dict[tuple[int, int, int, int], tuple[Ints, Ints]] = {}
+        self._room = _PAIRS  # pairs that may still be kept
 
     def of(self, access: Access, tbs: int, where: str = "") -> Regions:
         """Return the distinct regions of an access; arguments and errors: as of ``regions_of``."""
@@ -102,6 +107,17 @@ class SharedRegions:
         key = (regions.pitch, regions.byte_rects.tobytes(), regions.tbs.tobytes(), regions.ptr.tobytes())
         regions.shape = self._shapes.setdefault(key, len(self._shapes))
         return regions
+
+    def overlapping_pairs(self, one: Regions, other: Regions) -> tuple[Ints, Ints]:
+        """Return ``one.overlapping_pairs(other)``, of regions made here; equal shapes are compared once."""
+        key = (one.shape, other.shape, other.address - one.address, one.address % self.granule)
+        if key in self._pairs:
+            return self._pairs[key]
+        made = one.overlapping_pairs(other)
+        if len(made[0]) <= self._room:
+            self._room -= len(made[0])
+            self._pairs[key] = made
+        return made
 
 
 def _regions(tensor: Tensor, raw: Ints, granule: int) -> Regions:

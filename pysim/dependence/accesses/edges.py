@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pysim.program.access_regions import SharedRegions
     from pysim.program.regions import Regions
 
     Ints = NDArray[np.int64]
@@ -39,17 +40,17 @@ class Source(NamedTuple):
     alone: bool
 
 
-def edges_of(mode: str, regions: Regions, sources: Sequence[Source]) -> Groups:
+def edges_of(mode: str, regions: Regions, sources: Sequence[Source], shared: SharedRegions) -> Groups:
     """Return the group nodes of the TBs of one access; nodes may be equal.
 
-    ``sources``: what it may conflict with. Producers are numbered ``rank << 32 | TB``; the consumers' kernel
-    is 0.
+    ``sources``: what it may conflict with; ``shared``: made all regions. Producers are numbered
+    ``rank << 32 | TB``; the consumers' kernel is 0.
     """
     left: list[Ints] = []
     right: list[Ints] = []
     base = 0
     for source in sources:
-        i, j = regions.overlapping_pairs(source.regions)
+        i, j = shared.overlapping_pairs(regions, source.regions)
         left.append(i)
         right.append(j + base)
         base += len(source.regions)
@@ -59,15 +60,17 @@ def edges_of(mode: str, regions: Regions, sources: Sequence[Source]) -> Groups:
         # others would list all of them
         return Groups.joined(
             [
-                edges_of(mode, regions, [s for s, wide in zip(sources, apart, strict=True) if wide == part])
+                edges_of(
+                    mode, regions, [s for s, wide in zip(sources, apart, strict=True) if wide == part], shared
+                )
                 for part in (False, True)
             ]
         )
     region, met = np.concatenate(left), np.concatenate(right)
     if len(region) == 0:
         return Groups.of(())
-    order = np.lexsort((met, region))
-    region, met = region[order], met[order]
+    # numbers come in sorted runs, which a stable sort of whole pairs merges faster than lexsort does
+    region, met = np.divmod(np.sort(region * base + met, kind="stable"), base)
     starts = np.flatnonzero(np.concatenate(([True], region[1:] != region[:-1])))
     ptr = np.append(starts, len(region))
     # regions that meet the same earlier regions have the same producers: expand each such set once
@@ -98,18 +101,21 @@ def _members(regions: Regions, numbers: Ints, which: Ints, sets: int) -> tuple[I
     """Return (TBs, ptr): the sorted TBs of set s are ``TBs[ptr[s]:ptr[s + 1]]``."""
     counts = regions.ptr[numbers + 1] - regions.ptr[numbers]
     tbs, owner = regions.tbs[expand_ranges(regions.ptr[numbers], counts)], np.repeat(which, counts)
-    return tbs[np.lexsort((tbs, owner))], csr_offsets(np.bincount(owner, minlength=sets))
+    most = int(tbs.max()) + 1
+    rows = np.sort(owner * most + tbs, kind="stable")
+    return rows % most, csr_offsets(np.bincount(owner, minlength=sets))
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
     """TBs of the regions of several sources; regions are numbered through all sources.
 
-    Region r belongs to the TBs ``numbers[begin[r]:begin[r] + count[r]]``, each ``kernel rank << 32 | TB``. A
-    TB ordered after them has an edge of ``kind[r]``.
+    Region r belongs to the TBs ``place[begin[r]:begin[r] + count[r]]``; TB p is ``numbers[p]``, which rise:
+    ``kernel rank << 32 | TB``. A TB ordered after them has an edge of ``kind[r]``.
     """
 
     numbers: Ints
+    place: Ints
     begin: Ints
     count: Ints
     kind: Kinds
@@ -117,11 +123,16 @@ class _Held:
     @classmethod
     def of(cls, mode: str, sources: Sequence[Source]) -> _Held:
         held = [source.regions for source in sources]
-        tbs = [source.regions.tbs + (source.rank << RANK) for source in sources]
-        first = csr_offsets(np.array([len(part) for part in tbs], np.int64))[:-1].tolist()
+        tbs = np.zeros(max(source.rank for source in sources) + 1, np.int64)
+        for source in sources:
+            tbs[source.rank] = max(tbs[source.rank], int(source.regions.tbs.max()) + 1)
+        before = csr_offsets(tbs)
+        rank = np.repeat(np.arange(len(tbs), dtype=np.int64), tbs)
+        first = csr_offsets(np.array([len(regions.tbs) for regions in held], np.int64))[:-1].tolist()
         kinds = np.array([_kind(source.mode, mode) for source in sources], np.uint8)
         return cls(
-            np.concatenate(tbs),
+            (rank << RANK) + np.arange(len(rank), dtype=np.int64) - before[rank],
+            np.concatenate([source.regions.tbs + before[source.rank] for source in sources]),
             np.concatenate([regions.ptr[:-1] + at for regions, at in zip(held, first, strict=True)]),
             np.concatenate([np.diff(regions.ptr) for regions in held]),
             np.repeat(kinds, [len(regions) for regions in held]),
@@ -140,17 +151,14 @@ class _Held:
             stop = max(at + 1, int(np.searchsorted(done, before + _CHUNK, side="right")))
             mine = slice(*np.searchsorted(owner, (at, stop)).tolist())
             each = self.count[picked[mine]]
-            numbers = self.numbers[expand_ranges(self.begin[picked[mine]], each)]
-            of = np.repeat(owner[mine], each)
-            kinds = np.repeat(self.kind[picked[mine]], each)
-            order = np.lexsort((numbers, of))
-            numbers, of = numbers[order], of[order]
-            new = np.flatnonzero(
-                np.concatenate(([True], (numbers[1:] != numbers[:-1]) | (of[1:] != of[:-1])))
-            )
-            yield (
-                numbers[new],
-                np.bitwise_or.reduceat(kinds[order], new),
-                np.bincount(of[new] - at, minlength=stop - at),
-            )
+            of = np.repeat(owner[mine] - at, each)
+            places = self.place[expand_ranges(self.begin[picked[mine]], each)]
+            # set, TB and kind in one number
+            rows = (of * len(self.numbers) + places) * 8 + np.repeat(self.kind[picked[mine]], each)
+            rows = np.sort(rows, kind="stable")
+            pairs = rows >> 3
+            new = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1])))
+            of, places = np.divmod(pairs[new], len(self.numbers))
+            kinds = np.bitwise_or.reduceat((rows & 7).astype(np.uint8), new)
+            yield self.numbers[places], kinds, np.bincount(of, minlength=stop - at)
             at = stop

@@ -87,7 +87,7 @@ class AccessWalk:
         known = (access.mode, access.regions.shape, here % self.granule, place)
         number = self.numbers.setdefault(known, len(self.edges))
         if number == len(self.edges):
-            self.edges.append(edges_of(access.mode, access.regions, sources))
+            self.edges.append(edges_of(access.mode, access.regions, sources, self.regions))
         return number, kernels
 
     def _kernel(self, index: int, found: Sequence[_Found]) -> Groups:

@@ -96,10 +96,9 @@ def lone_kernels(deps: Dependences) -> set[int]:
         return set()
     owner = np.repeat(np.arange(kernels), tbs)
     consumed, produced = np.full(len(owner), kernels), np.full(len(owner), -1)
-    node = np.repeat(np.arange(len(groups)), np.diff(groups.producer_ptr))
-    np.minimum.at(consumed, groups.producers, groups.kernel[node])
-    latest = np.full(len(groups), -1)
-    np.maximum.at(latest, node, owner[groups.producers])
+    # groups come by kernel: the last one that is assigned is the first consumer
+    consumed[groups.producers[::-1]] = np.repeat(groups.kernel, np.diff(groups.producer_ptr))[::-1]
+    latest = owner[groups.producers[groups.producer_ptr[1:] - 1]]
     waiters = groups.consumers + np.repeat(offsets[groups.kernel], np.diff(groups.consumer_ptr))
     np.maximum.at(produced, waiters, np.repeat(latest, np.diff(groups.consumer_ptr)))
     # of the TBs of earlier kernels the last first consumer, of those of later kernels the first last producer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 _PAIRS = 1 << 22  # overlapping pairs of regions that are kept, which bounds memory
 
 
-def _distinct(table: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct rows of a table, and the index of each row among them."""
-    if len(table) and bool((table == table[0]).all()):
-        return table[:1], np.zeros(len(table), np.int64)
-    rows, inverse = np.unique(table, axis=0, return_inverse=True)
-    return rows, inverse.reshape(-1).astype(np.int64)
+def _sorted_rows(table: Ints) -> Ints:
+    """Return the order that sorts the rows of a table of numbers from 0 on; equal rows keep theirs."""
+    sizes = [int(most) + 1 for most in table.max(axis=0)] if len(table) else []
+    if prod(sizes) >= 1 << 63:
+        return np.asarray(np.lexsort(table.T[::-1]))
+    packed = np.zeros(len(table), np.int64)
+    for column, size in zip(table.T, sizes, strict=False):
+        packed = packed * size + column
+    return np.argsort(packed, kind="stable")
 
 
 def _inside(tensor: Tensor, row0: int, row1: int, col0: int, col1: int) -> bool:
@@ -130,9 +134,12 @@ def _regions(tensor: Tensor, raw: Ints, granule: int) -> Regions:
     if aligned:
         table[:, 2] = table[:, 2] // granule * granule
         table[:, 3] = -(-table[:, 3] // granule) * granule
-    rows, inverse = _distinct(table)
-    order = np.argsort(inverse, kind="stable")
-    ptr = np.concatenate(([0], np.cumsum(np.bincount(inverse, minlength=len(rows))))).astype(np.int64)
+    order = _sorted_rows(table)
+    table = table[order]
+    new = np.ones(len(table), bool)
+    new[1:] = (table[1:] != table[:-1]).any(axis=1)
+    ptr = np.append(np.flatnonzero(new), len(table))
+    rows = table[ptr[:-1]]
     lo = (tensor.address + rows[:, 0] * tensor.pitch + rows[:, 2]) // granule
     hi = -(-(tensor.address + (rows[:, 1] - 1) * tensor.pitch + rows[:, 3]) // granule)
     rects = rows // np.array([1, 1, granule, granule]) if aligned else None

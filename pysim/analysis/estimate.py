@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.dependence.dependences import reduce_preds
+from pysim.dependence.kernel_order import reduce_preds
 from pysim.machine.config import bus_refresh
 from pysim.program.occupancy import occupancy, tb_resources
 from pysim.program.regions import SECTOR, csr_offsets

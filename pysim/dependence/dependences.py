@@ -15,8 +15,9 @@ from pysim.program.access_regions import regions_of
 from pysim.program.regions import SECTOR, csr_offsets, union
 
 from .accesses.walk import AccessWalk
-from .groups import Dependences, Group, assemble, reduce_preds, without_edges
+from .groups import Dependences, Group, assemble, without_edges
 from .interval_sweep import KernelIntervals, recorded_intervals, sweep_intervals
+from .kernel_order import reduce_preds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

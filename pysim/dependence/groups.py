@@ -13,7 +13,7 @@ import numpy as np
 from pysim.program.regions import csr_offsets, empty_index, expand_ranges, strided_ranges_of_lists
 
 from .group_check import checked_groups
-from .kernel_order import implied_kernels
+from .kernel_order import unordered_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -223,35 +223,38 @@ def assemble(
     nodes["ranges"] = np.diff(range_ptr)
 
     # a part: the producers of one node that are of one kernel
-    node = np.repeat(np.arange(len(groups), dtype=np.int64), np.diff(groups.producer_ptr))
-    owner = np.repeat(np.arange(count, dtype=np.int64), np.diff(offsets))[groups.producers]
-    new = np.ones(len(node), bool)
-    new[1:] = (node[1:] != node[:-1]) | (owner[1:] != owner[:-1])
+    tbs = np.diff(offsets)
+    owner = np.repeat(np.arange(count, dtype=np.int32), tbs)[groups.producers]
+    begins = np.zeros(len(owner), bool)
+    begins[groups.producer_ptr[:-1]] = True
+    new = begins.copy()
+    new[1:] |= owner[1:] != owner[:-1]
     part = np.flatnonzero(new)
-    size = np.diff(np.append(part, len(node)))
-    source, target = owner[part], node[part]
-    whole = size == np.diff(offsets)[source]
+    size = np.diff(np.append(part, len(owner)))
+    source, target = owner[part].astype(np.int64), np.cumsum(begins[part]) - 1
+    whole = size == tbs[source]
 
     wide = np.flatnonzero(whole)
     wide = wide[np.argsort(source[wide], kind="stable")]
     out_count = np.bincount(source[wide], minlength=count)
-    narrow = expand_ranges(part[~whole], size[~whole])
-    narrow = narrow[np.argsort(groups.producers[narrow], kind="stable")]
-    tb_first, tb_ptr = _tb_pointers(groups.producers[narrow], offsets)
+    narrow = groups.producers[np.repeat(~whole, size)]
+    tb_outs = np.repeat(target[~whole].astype(np.uint32), size[~whole])[np.argsort(narrow, kind="stable")]
+    tb_first, tb_ptr = _tb_pointers(csr_offsets(np.bincount(narrow, minlength=int(offsets[-1]))), offsets)
 
-    # edges a pair of kernels
-    pair, inverse = np.unique(source * count + groups.kernel[target], return_inverse=True)
-    tally, consumers = np.zeros((3, len(pair)), np.int64), np.diff(groups.consumer_ptr)[target]
-    for slot, bit in enumerate((RAW, WAR, WAW)):
-        of_kind = np.add.reduceat((groups.kinds & bit) != 0, part, dtype=np.int64) if len(part) else size
-        np.add.at(tally[slot], inverse.reshape(-1), of_kind * consumers)
-    edges = np.zeros(len(pair), EDGE)
-    edges["producer"], edges["consumer"] = pair // max(1, count), pair % max(1, count)
-    edges["raw"], edges["war"], edges["waw"] = tally
-    edges = edges[np.lexsort((edges["producer"], edges["consumer"]))]
+    # edges a pair of kernels, by consumer
+    key = groups.kernel[target] * count + source
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    edges = np.zeros(len(first), EDGE)
+    edges["producer"], edges["consumer"] = key[first] % max(1, count), key[first] // max(1, count)
+    consumers = np.diff(groups.consumer_ptr)[target]
+    for name, bit in KINDS.items() if len(first) else ():
+        of_kind = np.add.reduceat((groups.kinds & bit) != 0, part, dtype=np.int64)
+        edges[name] = np.add.reduceat((of_kind * consumers)[order], first)
     pairs = list(zip(edges["producer"].tolist(), edges["consumer"].tolist(), strict=True))
     if before is not None:
-        races = _races(pairs, before)
+        races = unordered_pairs(pairs, before)
     into: list[tuple[int, ...]] = [()] * count
     for consumer, same in groupby(pairs, key=itemgetter(1)):
         into[consumer] = tuple(producer for producer, _ in same)
@@ -268,52 +271,24 @@ def assemble(
         out_count.astype(np.uint32),
         tb_first,
         tb_ptr,
-        node[narrow].astype(np.uint32),
+        tb_outs,
         tuple(into),
         edges,
         tuple(sorted(races)),
     )
 
 
-def _races(pairs: Sequence[tuple[int, int]], before: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Return the (producer, consumer) pairs, by consumer, that nothing puts in order."""
-    unsure: dict[int, list[int]] = {}
-    for consumer, same in groupby(pairs, key=itemgetter(1)):
-        direct = set(before[consumer])
-        left = [producer for producer, _ in same if producer not in direct]
-        if left:
-            unsure[consumer] = left
-    if not unsure:
-        return []
-    asked = [min(unsure.get(kernel, [kernel])) for kernel in range(len(before))]
-    tests = enumerate(implied_kernels(before, asked))
-    return [(p, c) for c, known in tests for p in unsure.get(c, ()) if not known(p)]
+def _tb_pointers(before: Ints, offsets: Ints) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return ``tb_out_first`` (NONE: no TB of the kernel counts a node down by itself) and ``tb_out_ptr``.
 
-
-def _tb_pointers(producers: Ints, offsets: Ints) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return ``tb_out_first`` (NONE: no TB of the kernel counts a node down by itself) and ``tb_out_ptr``."""
+    ``before``: (TBs + 1,), how many nodes the TBs before each TB of the job count down by themselves.
+    """
     sizes = np.diff(offsets)
-    cuts = np.searchsorted(producers, offsets)
-    has = np.flatnonzero(cuts[1:] > cuts[:-1])
+    has = np.flatnonzero(np.diff(before[offsets]))
     first = np.full(len(sizes), NONE, np.uint32)
     first[has] = csr_offsets(sizes[has] + 1)[:-1]
     # a kernel of n TBs has n + 1 pointers: TB t has the nodes from pointer t to pointer t + 1
-    return first, np.searchsorted(producers, expand_ranges(offsets[has], sizes[has] + 1)).astype(np.uint32)
-
-
-def reduce_preds(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Return the transitive reduction of kernel predecessors, one sorted tuple a kernel.
-
-    It holds only where whole kernels wait for whole kernels: with TB edges a kernel may end before TBs of its
-    predecessors that it does not need.
-    """
-    if all(len(sources) < 2 for sources in preds):
-        return list(map(tuple, preds))
-    asked = [min(sources) if len(sources) > 1 else kernel for kernel, sources in enumerate(preds)]
-    return [
-        tuple(sorted(k for k in set(sources) if not implied(k)))
-        for sources, implied in zip(preds, implied_kernels(preds, asked), strict=True)
-    ]
+    return first, before[expand_ranges(offsets[has], sizes[has] + 1)].astype(np.uint32)
 
 
 def without_edges(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,3 +56,35 @@ def _with(known: int, floor: int, kernels: Sequence[int], least: int) -> int:
     for place in own:
         each[place >> 3] |= 1 << (place & 7)
     return bits | int.from_bytes(each, "little")
+
+
+def unordered_pairs(
+    pairs: Sequence[tuple[int, int]], before: Sequence[Sequence[int]]
+) -> list[tuple[int, int]]:
+    """Return the (producer, consumer) pairs, by consumer, that nothing puts in order."""
+    unsure: dict[int, list[int]] = {}
+    for consumer, same in groupby(pairs, key=itemgetter(1)):
+        direct = set(before[consumer])
+        left = [producer for producer, _ in same if producer not in direct]
+        if left:
+            unsure[consumer] = left
+    if not unsure:
+        return []
+    asked = [min(unsure.get(kernel, [kernel])) for kernel in range(len(before))]
+    tests = enumerate(implied_kernels(before, asked))
+    return [(p, c) for c, known in tests for p in unsure.get(c, ()) if not known(p)]
+
+
+def reduce_preds(preds: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return the transitive reduction of kernel predecessors, one sorted tuple a kernel.
+
+    It holds only where whole kernels wait for whole kernels: with TB edges a kernel may end before TBs of its
+    predecessors that it does not need.
+    """
+    if all(len(sources) < 2 for sources in preds):
+        return list(map(tuple, preds))
+    asked = [min(sources) if len(sources) > 1 else kernel for kernel, sources in enumerate(preds)]
+    return [
+        tuple(sorted(k for k in set(sources) if not implied(k)))
+        for sources, implied in zip(preds, implied_kernels(preds, asked), strict=True)
+    ]

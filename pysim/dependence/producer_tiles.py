@@ -24,9 +24,9 @@ from pysim.program.marks import (
 from pysim.program.recorded_program import RecordedProgram
 from pysim.program.semaphores import KernelEdges, TileEdge, tb_coordinates
 
-from .dependences import reduce_preds
 from .groups import RAW
 from .intra_kernel_sync import share_workspace
+from .kernel_order import reduce_preds
 from .sync_coverage import SyncCoverage
 
 if TYPE_CHECKING:

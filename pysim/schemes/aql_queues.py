@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pysim.dependence.groups import reduce_preds
+from pysim.dependence.kernel_order import reduce_preds
 from pysim.params import PARAMS
 
 from .core_tables import CoreTables

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pysim.dependence.groups import reduce_preds
+from pysim.dependence.kernel_order import reduce_preds
 from pysim.program.access_regions import checked_regions
 from pysim.program.regions import SECTOR
 

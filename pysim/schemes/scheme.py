@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pysim.dependence.groups import reduce_preds
 from pysim.dependence.intra_kernel_sync import inherit_producers
+from pysim.dependence.kernel_order import reduce_preds
 from pysim.params import GPC_ORDERS, PARAMS
 
 from .core_tables import CoreTables

@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from pysim.dependence.groups import reduce_preds
-from pysim.dependence.kernel_order import implied_kernels
+from pysim.dependence.kernel_order import implied_kernels, reduce_preds
 
 
 def closure(sources):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysim.dependence.accesses import edges
+from pysim.dependence.accesses import edges, walk
 from pysim.dependence.dependences import Dependences, dependences, reduce_preds, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Mode, Tensor
@@ -275,3 +275,45 @@ def test_sets_of_whole_kernels_are_kept_apart(monkeypatch):
     apart = dependences(job)
     assert edges_of(job, apart) == edges_of(job, together)
     assert len(apart.groups.producers) < len(together.groups.producers) / 10
+
+
+def test_edges_of_repeated_layers_are_computed_once(monkeypatch):
+    """Kernels that pass two buffers back and forth, each pair at addresses of its own."""
+    rows = [(n, n + 1, 0, 64) for n in range(16)]
+
+    def layers(count: int) -> Job:
+        kernels = []
+        for layer in range(count):
+            a, b = (Tensor("t", 16, 64, 4, (2 * layer + n + 1) << 16) for n in range(2))
+            kernels += [kernel(16, (a, "write", rows)), kernel(16, (a, "read", rows), (b, "write", rows))]
+            kernels += [kernel(16, (b, "read", rows), (a, "write", rows))]
+        return Job("layers", kernels)
+
+    calls = []
+    real = walk.edges_of
+
+    def counted(*args):
+        calls.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(walk, "edges_of", counted)
+    once = len(dependences(layers(1)).groups)
+    few = len(calls)
+    deps = dependences(layers(9))
+    assert len(calls) == 2 * few
+    assert len(deps.groups) == 9 * once
+    assert edges_of(layers(9), deps) <= brute(layers(9))
+
+
+def test_writes_that_cover_part_of_a_record_leave_the_rest():
+    """Small kernels overwrite one row each of what a large one wrote, then all of it is read."""
+    x = Tensor("x", 64, 64, 4, 1 << 20)
+    rows = [(n, n + 1, 0, 64) for n in range(64)]
+    parts = [Tensor("part", 1, 64, 4, x.address + n * x.pitch) for n in (0, 63, 7, 8, 30)]
+    kernels = [kernel(64, (x, "write", rows)), *(kernel(1, (p, "write", [(0, 1, 0, 64)])) for p in parts)]
+    job = Job("parts", [*kernels, kernel(64, (x, "read", rows))])
+    deps = dependences(job)
+    last = {0: 1, 63: 2, 7: 3, 8: 4, 30: 5}
+    for tb in range(64):
+        assert deps.producers(6, tb) == [(last[tb], 0) if tb in last else (0, tb)]
+    assert [deps.producers(k, 0) for k in range(1, 6)] == [[(0, n)] for n in last]

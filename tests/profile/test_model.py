@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from pysim.errors import ConfigError, InputError
@@ -9,7 +11,7 @@ from pysim.profile import from_profile
 from pysim.profile.model.card import Card
 from pysim.profile.model.dependence import in_time
 from pysim.profile.model.replay import Plan, replayed
-from pysim.profile.model.sharing import works
+from pysim.profile.model.sharing import Sharing, works
 from tests.profile.traces import H200, call, kernel, launched, written
 
 CARD = Card.of("h200", H200)
@@ -115,6 +117,18 @@ def test_replaying_the_record_takes_as_long_as_it_did(tmp_path):
     assert work[1] == pytest.approx(15 + 10 * 0.5)
     again = replayed(Plan(work, [set(), set()], [0.0, 0.0], [0.0, 10.0], rule))
     assert again == pytest.approx(35)
+
+
+def test_replays_without_slow_down_need_no_events():
+    draw = random.Random(1)
+    for _ in range(20):
+        count = 30
+        work = [draw.choice([0.0, 1.0, draw.uniform(0, 9)]) for _ in range(count)]
+        before = [set(draw.sample(range(i), min(i, draw.randrange(4)))) for i in range(count)]
+        gaps, first = [0.5] * count, [draw.uniform(0, 20) for _ in range(count)]
+        free = Sharing([0.0] * count, [None] * count)  # kernels that want no slot slow nothing down
+        stepwise = replayed(Plan(work, before, gaps, first, free))
+        assert replayed(Plan(work, before, gaps, first, None)) == pytest.approx(stepwise, rel=1e-9)
 
 
 def test_speed_beside_others_is_measured_where_the_profile_has_both(tmp_path):

@@ -156,9 +156,8 @@ def _pool(run: Run) -> Outcome:
     return Outcome("pool", made.time_us, min(low, made.time_us), made.high_us, decides)
 
 
-def _tb_static(run: Run) -> Outcome:
+def _tb_static(run: Run, pool: Outcome) -> Outcome:
     """Between the time of ``pool`` and no idle slot."""
-    pool = _pool(run)
     decides = "which TBs share data, which no profile says: between kernel by kernel and no idle slot"
     admitted = run.card.launch + len(run.edges.order) * run.card.admit
     low = min(pool.time_us, max(run.area, admitted))
@@ -170,7 +169,6 @@ SCHEMES: dict[str, Callable[[Run], Outcome]] = {
     "graph": _graph,
     "pdl": _pdl,
     "pool": _pool,
-    "tb_static": _tb_static,
 }
 
 
@@ -184,4 +182,5 @@ def outcomes(run: Run) -> tuple[list[Outcome], dict[str, str]]:
             refused[name] = f"{run.card.name} has no programmatic dependent launch"
             continue
         made.append(make(run))
+    made.append(_tb_static(run, made[-1]))
     return made, refused

@@ -68,6 +68,15 @@ def _is_json(path: Path) -> bool:
     raise InputError(f"{path}: an empty file")
 
 
+def _waits(made: Recording) -> int:
+    """Return how often the host waits for the GPU after the first launch and before the last one."""
+    launched = [ran.launched for ran in made.ran if ran.launched is not None]
+    if not launched:
+        return 0
+    first, last = min(launched), max(launched)
+    return sum(call.kind == "sync" and first < call.start < last for call in made.calls)
+
+
 def _noted(made: Recording, early: int) -> list[str]:
     """Return what a reader of the tables must know of the recording."""
     notes = []
@@ -76,15 +85,27 @@ def _noted(made: Recording, early: int) -> list[str]:
             f"kernels that start before their predecessor in the stream ends: {early}, kept as"
             " programmatic launches"
         )
+    kernels = [ran for ran in made.ran if ran.kind == KERNEL]
     if replays := {ran.replay for ran in made.ran if ran.replay}:
-        kernels = [ran for ran in made.ran if ran.kind == KERNEL]
         count = sum(bool(ran.replay) for ran in kernels)
         notes.append(f"graph launches: {len(replays)}, of {count} of {len(kernels)} kernels")
-    known = any(ran.launched is not None for ran in made.ran)
-    if not known and len({ran.stream for ran in made.ran}) > 1:
+    if not any(ran.launched is not None for ran in made.ran):
+        several = len({ran.stream for ran in made.ran}) > 1
         notes.append(
             "no launches: order between streams is taken from times, so waits for the host look like"
             " dependences"
+            if several
+            else "no launches: gaps longer than two of the stream's count as waits for the host"
+        )
+    if unknown := sum(not ran.tbs for ran in kernels):
+        notes.append(
+            f"kernels of no known grid: {unknown} of {len(kernels)}, which have no waves and no tails, and"
+            " slow down none beside them"
+        )
+    if waits := _waits(made):
+        notes.append(
+            f"waits of the host for the GPU between launches: {waits}; schemes keep the order, not the time"
+            " that they take, and a graph holds none"
         )
     return notes
 
@@ -127,6 +148,8 @@ def from_profile(
             raise InputError(f"{source}: --where chooses rows of a table: this is a Kineto file")
         made = read_kineto(source, losses, operators=execution_trace is not None, device=device)
     else:
+        if device is not None:
+            raise InputError(f"{source}: --device chooses a GPU of a Kineto file: this is a table of kernels")
         made = read_table(source, losses, where)
     name, remark = known_device(made.card, gpu, str(source))
     card = Card.of(name, made.card)

@@ -178,7 +178,7 @@ def test_an_event_of_another_day_is_left_out(tmp_path):
     far["ts"] = 5.0
     found = from_profile(written(tmp_path, [far, *(kernel(start=9.0 * i, corr=i) for i in range(1, 4))]))
     assert len(found.kernels) == 3
-    assert lost(found)["GPU events an hour from all others, left out"] == 1
+    assert lost(found)["GPU events an hour long, or from all others, left out"] == 1
 
 
 def test_no_gpu_event(tmp_path):
@@ -241,3 +241,52 @@ def test_several_gpus(tmp_path):
 def test_repair_refuses_what_is_not_clear(text):
     with pytest.raises(UnreadableError):
         repaired(text)
+
+
+def test_what_follows_the_profile_is_counted(tmp_path):
+    text = text_of(launched(0))
+    path = tmp_path / "t.json"
+    for more, count in (("\n", 0), (text, 1), ("garbage", 1)):
+        path.write_text(text + more, encoding="utf-8")
+        found = from_profile(path)
+        assert len(found.kernels) == 1
+        assert lost(found).get("data after the end of the profile, left out", 0) == count
+
+
+def test_a_file_cut_off_before_its_first_kernel_says_so(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(text_of(launched(0))[:-300], encoding="utf-8")
+    with pytest.raises(InputError, match="no GPU event: the file is cut off, at byte"):
+        from_profile(path)
+
+
+def test_bytes_of_no_format_are_refused_in_our_words(tmp_path):
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(b"\x80a\rb,c\n\x00"))
+    with pytest.raises(InputError, match="neither a Kineto file nor a table of kernels"):
+        from_profile(path)
+
+
+def test_notes_say_what_the_tables_do_not(tmp_path):
+    bare = from_profile(written(tmp_path, [kernel(grid=[], corr=0), kernel(start=9, corr=0)])).notes
+    assert [note.partition(":")[0] for note in bare] == ["no launches", "kernels of no known grid"]
+    sync = call("cudaDeviceSynchronize", -3)
+    events = [*launched(0, host=-8), sync, *launched(20, host=12, corr=2)]
+    assert (
+        "waits of the host for the GPU between launches: 1;"
+        in from_profile(written(tmp_path, events)).notes[0]
+    )
+    assert not from_profile(written(tmp_path, events[:3])).notes
+
+
+def test_a_kernel_of_an_hour_is_left_out(tmp_path):
+    found = from_profile(written(tmp_path, [*launched(0), *launched(9, 1e18, corr=2), *launched(19, corr=3)]))
+    assert len(found.kernels) == 2
+    assert lost(found)["GPU events an hour long, or from all others, left out"] == 1
+
+
+def test_a_gpu_of_a_table_is_not_chosen_by_number(tmp_path):
+    path = tmp_path / "k.csv"
+    path.write_text("name,stream,start,dur\na,7,0,5\n", encoding="utf-8")
+    with pytest.raises(InputError, match="--device chooses"):
+        from_profile(path, gpu="h200", device=1)

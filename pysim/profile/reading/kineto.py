@@ -11,6 +11,7 @@ from pysim.profile.events import COPY, KERNEL, MEMSET, Call, Ran, Recording, Wai
 from pysim.profile.losses import Losses
 
 from .stream import EventStream, proper
+from .text import CUT
 
 _RAN = {
     "kernel": KERNEL,
@@ -188,9 +189,9 @@ def read_kineto(
     reader = _Reader(path, losses, operators)
     made = reader.read()
     if not made.ran:
-        raise InputError(
-            f"{path}: no GPU event: it was recorded without ProfilerActivity.CUDA, or no GPU was used"
-        )
+        cut = next((row.detail for row in losses.rows() if row.what == CUT), None)
+        why = "it was recorded without ProfilerActivity.CUDA, or no GPU was used"
+        raise InputError(f"{path}: no GPU event: {why if cut is None else f'{CUT}, {cut}'}")
     counts: dict[int, int] = {}
     for ran in made.ran:
         counts[ran.device] = counts.get(ran.device, 0) + 1

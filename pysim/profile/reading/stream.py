@@ -24,6 +24,7 @@ _AHEAD = 1 << 18  # bytes that are in memory after a position: more than nearly 
 _LONGEST = 256 << 20  # bytes of one value
 _BETWEEN = re.compile(r"[\s,\0]*")
 _SCAN: Scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
+AFTER = "data after the end of the profile, left out"
 REPAIRED = "events that are no proper JSON, read as they were meant"
 
 
@@ -97,6 +98,7 @@ class EventStream:
         if first == "[":
             self._at += 1
             yield from self._events()
+            self._rest()
             return
         if first != "{":
             what = "an empty file" if not first else "neither an object nor a list of events"
@@ -118,6 +120,13 @@ class EventStream:
                 self.head[key] = self._value()
         if not met:
             raise InputError(f"{self.path}: no {self.key}: no file of the PyTorch profiler")
+        self._at += bool(char)
+        self._rest()
+
+    def _rest(self) -> None:
+        """Count what follows the last value: a second profile, or no part of one."""
+        if self._next():
+            self.losses.add(AFTER, f"from byte {self._base + self._at} on")
 
     def _events(self) -> Iterator[dict[str, object]]:
         """Yield events up to the end of their list."""

@@ -151,7 +151,8 @@ def read_table(path: Path, losses: Losses, where: Mapping[str, str] | None = Non
                 continue
             made.ran.append(ran)
     except csv.Error as error:
-        raise InputError(f"{path}:{reader.line_num}: {error}") from error
+        what = f"{path}: neither a Kineto file nor a table of kernels" if rows is None else str(path)
+        raise InputError(f"{what}: line {reader.line_num} is no row of a CSV file") from error
     if rows is None:
         raise InputError(f"{path}: an empty file")
     if not made.ran:

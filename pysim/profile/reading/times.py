@@ -42,8 +42,8 @@ def settle_times(made: Recording, losses: Losses, unit: str | None = None) -> No
             row.duration /= 1e3
         losses.add(_NANO, "by the option" if unit else "by how long copies, launches or kernels take")
     middle = median(ran.start for ran in made.ran)
-    near = [ran for ran in made.ran if abs(ran.start - middle) < _FAR]
-    losses.add("GPU events an hour from all others, left out", count=len(made.ran) - len(near))
+    near = [ran for ran in made.ran if abs(ran.start - middle) < _FAR and ran.duration < _FAR]
+    losses.add("GPU events an hour long, or from all others, left out", count=len(made.ran) - len(near))
     made.ran = near
     if not near:
         raise InputError(f"{made.source}: GPU events have no times in common")

@@ -18,7 +18,7 @@ MEANING = {
     "batch": "sequences a batch",
     "seq": "tokens of a sequence",
 }
-TRAIN = ("sgd", "momentum", "adam", "adamw", "adam_fused", "adamw_fused")
+TRAIN = ("sgd", "momentum", "sgd_fused", "adam", "adamw", "adam_fused", "adamw_fused")
 KEYS = (*SIZES, "train", "approximate")
 
 

@@ -1,6 +1,7 @@
 """What PyTorch dispatches for a model, recorded on tensors without data."""
 
 import itertools
+import warnings
 from collections import Counter
 
 import pytest
@@ -168,6 +169,16 @@ def test_control_flow_that_depends_on_data_is_refused_in_one_line():
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("take", [lambda x: x[x > 0], lambda x: torch.tensor(x.numpy())])
+def test_shapes_that_depend_on_data_are_refused_like_control_flow(take):
+    class Takes(nn.Module):
+        def forward(self, x):
+            return take(x)
+
+    with pytest.raises(WorkloadError, match="what runs depends on data"):
+        recorded(Takes(), torch.ones(4))
+
+
 @pytest.mark.parametrize(("value", "doubled"), [(True, 1), (False, 0)])
 def test_masks_of_the_example_are_known(value, doubled):
     graph = recorded(Looks(), (torch.ones(4), torch.full((4,), value)))
@@ -214,8 +225,13 @@ def test_wrong_arguments_are_named(arguments, error, match):
 
 
 def test_other_models_and_inputs_are_refused():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated
+        scripted = torch.jit.script(nn.Linear(4, 4))
     with pytest.raises(WorkloadError, match="model = int"):
         recorded(3, torch.empty(1))
+    with pytest.raises(WorkloadError, match="a scripted model"):
+        recorded(scripted, torch.empty(1, 4))
     with pytest.raises(WorkloadError, match="example_inputs = int"):
         recorded(mlp(), 3)
     with pytest.raises(WorkloadError, match=r"Sequential.*RuntimeError: "):

@@ -115,3 +115,39 @@ def test_dropout_of_any_number_of_elements_trains():
     model = nn.Sequential(nn.Linear(64, 40), nn.Dropout(0.2), nn.Linear(40, 8))
     runs = pysim.simulate("h200", pysim.from_torch(model, torch.empty(3, 64), train="sgd"), "stream").tables()
     assert runs["runs"]["status"].tolist() == [b"ok"]
+
+
+@pytest.mark.parametrize(("momentum", "lists"), [(0, 2), (0.9, 3)])
+def test_a_fused_sgd_is_a_pass_over_parameters(momentum, lists):
+    model = nn.Linear(64, 64)
+    job = pysim.from_torch(
+        model,
+        torch.empty(16, 64),
+        train=lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=momentum, fused=True),
+    )
+    (step,) = [kernel for kernel in job.kernels if kernel.name == "sgd"]
+    assert "not measured" in step.library
+    touched = sum(a.mode == "read" for a in step.accesses)
+    assert touched == 2 * lists  # of weight and bias
+
+
+def test_layer_norm_of_what_is_spread_copies_it_first():
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.LayerNorm(64)
+
+        def forward(self, x):
+            return self.norm(x.transpose(0, 1)).transpose(0, 1)
+
+    job = pysim.from_torch(Turned(), torch.empty(4, 8, 64), train="sgd", loss=lambda y: y.pow(2).sum())
+    names = [kernel.name for kernel in job.kernels]
+    assert names[0] == "copy"
+    assert names.count("copy") == 2  # of the input, forward and backward
+
+
+def test_true_trains_with_adamw():
+    first, second = (
+        pysim.from_torch(nn.Linear(64, 64), torch.empty(8, 64), train=t) for t in (True, "adamw")
+    )
+    assert [k.name for k in first.kernels] == [k.name for k in second.kernels]

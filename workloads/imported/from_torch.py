@@ -17,7 +17,7 @@ def from_torch(
     model: Any,
     example_inputs: Any,
     *,
-    train: str | Callable[[Any], Any] | None = None,
+    train: str | bool | Callable[[Any], Any] | None = None,
     loss: Callable[[Any], Any] | None = None,
     decode: int = 0,
     device: str = "h200",
@@ -35,11 +35,11 @@ def from_torch(
     example_inputs : tensor, tuple or dict
         The argument, the arguments or the named arguments of a call. Shapes and types count, and values of
         integers (masks) where the model asks for them.
-    train : str or callable, optional
-        Forward, backward and optimiser: ``sgd``, ``momentum``, ``adam``, ``adamw``, ``adam_fused``,
-        ``adamw_fused``, or a function of the parameters that returns a ``torch.optim.Optimizer``. Without
-        ``fused=True`` an optimiser runs over lists of tensors (foreach), as on CUDA. None: forward, in
-        evaluation.
+    train : str, bool or callable, optional
+        Forward, backward and optimiser: ``sgd``, ``momentum``, ``adam``, ``adamw`` (also True),
+        ``sgd_fused``, ``adam_fused``, ``adamw_fused``, or a function of the parameters that returns a
+        ``torch.optim.Optimizer``. Without ``fused=True`` an optimiser runs over lists of tensors (foreach),
+        as on CUDA. None or False: forward, in evaluation.
     loss : callable, optional
         Of the model's result: what backward begins with. Default: its ``loss``, else its first tensor's mean.
     decode : int
@@ -80,7 +80,7 @@ def recorded(
     model: Any,
     example_inputs: Any,
     *,
-    train: str | Callable[[Any], Any] | None = None,
+    train: str | bool | Callable[[Any], Any] | None = None,
     loss: Callable[[Any], Any] | None = None,
     decode: int = 0,
 ) -> Graph:

@@ -19,6 +19,13 @@ from .recorder import NeedsData, Recorder
 from .values import tensors_in
 from .without_data import meta_inputs, meta_model
 
+# of what PyTorch says where a model asks for data, and what it asked for
+READS = (
+    ("meta tensor", "item"),
+    ("Tensor.item()", "item"),
+    ("data-independent implementation", "nonzero"),
+    ("meta device type tensor to numpy", "numpy"),
+)
 STDLIB = str(Path(copy.__file__).parent)
 
 
@@ -26,12 +33,13 @@ def record(
     model: Any,
     example_inputs: Any,
     *,
-    train: str | Factory | None = None,
+    train: str | bool | Factory | None = None,
     loss: Callable[[Any], Any] | None = None,
     decode: int = 0,
 ) -> Graph:
     """Return the operations of one iteration, for the arguments of ``pysim.from_torch``."""
     args, kwargs = _call_of(example_inputs)
+    train = None if train is False else train
     if train is not None and decode:
         raise ConfigError("from_torch: train and decode: a step with a cache has no gradients: give one")
     made = meta_model(model)
@@ -65,15 +73,17 @@ def record(
         except NeedsData as error:
             raise WorkloadError(_needs_data(error, str(error))) from None
         except Exception as error:
-            if "meta tensor" in str(error) or "Tensor.item()" in str(error):
-                raise WorkloadError(_needs_data(error, "item")) from None
+            if what := next((what for text, what in READS if text in str(error)), None):
+                raise WorkloadError(_needs_data(error, what)) from None
             line = next(iter(str(error).strip().splitlines()), "")
             where = f"{type(model).__name__}{_where(error)}"
             raise WorkloadError(f"from_torch: {where}: {type(error).__name__}: {line}") from error
     return graph
 
 
-def _training(made: Any, args: Any, kwargs: Any, train: str | Factory, loss: Any, recorder: Recorder) -> None:
+def _training(
+    made: Any, args: Any, kwargs: Any, train: str | bool | Factory, loss: Any, recorder: Recorder
+) -> None:
     made.train()
     wanted = [p for p in made.parameters() if p.requires_grad]
     if not wanted:

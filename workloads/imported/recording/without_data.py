@@ -19,6 +19,8 @@ def meta_model(model: Any) -> Any:
     """
     if not isinstance(model, torch.nn.Module):
         raise WorkloadError(f"from_torch: model = {type(model).__name__}: must be a torch.nn.Module")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise WorkloadError("from_torch: a scripted model: must be the module that torch.jit compiled")
     known: dict[int, Any] = {}
     with torch.no_grad():
         for tensor in (*model.parameters(), *model.buffers()):

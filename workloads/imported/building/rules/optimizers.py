@@ -61,6 +61,16 @@ def fused_adam(builder: Builder, node: Node) -> None:
     )
 
 
+def fused_sgd(builder: Builder, node: Node) -> None:
+    """``_fused_sgd_``: parameters, gradients and, with momentum, its buffers in one pass."""
+    names = ("self", "grads", "momentum_buffer_list")
+    lists = [[builder.flat(ref) for ref in refs] for refs in map(node.refs_in, names) if refs]
+    writes = (0, *range(2, len(lists)))
+    cost = AdamCost(BEGIN, costs.ADD.times(len(lists)))
+    made = Pass("sgd", tuple(range(len(lists))), writes, cost, REGISTERS)
+    builder.launch(multi_tensor(made, lists), library=NOT_MEASURED)
+
+
 def _name(node: Node) -> str:
     return node.op.partition(".")[2].strip("_").removeprefix("foreach_")
 

@@ -120,6 +120,7 @@ RULES: dict[str, Rule] = {
     "rnn_backward": recurrent.backward,
     "_fused_adam": optimizers.fused_adam,
     "_fused_adamw": optimizers.fused_adam,
+    "_fused_sgd": optimizers.fused_sgd,
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """What PyTorch dispatches for a model, recorded on tensors without data."""
 
 import itertools
+import types
 import warnings
 from collections import Counter
 
@@ -120,6 +121,20 @@ def test_attention_of_heads_that_no_fused_kernel_takes_is_products_and_a_softmax
     assert count(graph)["bmm"] == 2
 
 
+@pytest.mark.parametrize("length", [128, 32])
+def test_attention_waits_for_a_bias_that_its_kernel_does_not_read(length):
+    class Attends(nn.Module):
+        def forward(self, x, bias):
+            return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=bias * 2)
+
+    x, bias = torch.empty(2, 4, length, 64).half(), torch.empty(2, 4, length, length).half()
+    job = pysim.from_torch(Attends(), (x, bias))
+    made = job.kernels[0].accesses[-1].tensor
+    read = [a.tensor.address for k in job.kernels[1:] for a in k.accesses if a.mode == "read"]
+    assert made.address in read
+    assert "waits for its bias" in job.kernels[-1].library
+
+
 def test_convolutions_keep_channels_last():
     model = nn.Sequential(nn.Conv2d(16, 32, 3), nn.ReLU()).half().to(memory_format=torch.channels_last)
     graph = recorded(model, torch.empty(2, 16, 8, 8).half().to(memory_format=torch.channels_last))
@@ -149,6 +164,30 @@ def test_decoding_begins_with_a_cache_that_is_not_recorded():
     graph = recorded(Cached(), torch.zeros(2, 1, dtype=torch.long), decode=31)
     assert operators(graph) == ["embedding", "addmm", "cat", "sum"]
     assert graph.nodes[2].outputs[0].shape == (2, 32, 64)
+
+
+class Pair(Cached):
+    """An encoder, and the layer as its decoder."""
+
+    def __init__(self):
+        super().__init__()
+        self.config, self.encoder = types.SimpleNamespace(is_encoder_decoder=True), nn.Linear(64, 64)
+
+    def forward(self, input_ids=None, decoder_input_ids=None, encoder_outputs=None, **more):
+        if encoder_outputs is None:
+            encoder_outputs = (self.encoder(self.embedding(input_ids)),)
+        found = super().forward(decoder_input_ids, **more)
+        found.logits = found.logits + encoder_outputs[0].sum(1)
+        found.encoder_last_hidden_state = encoder_outputs[0]
+        return found
+
+
+def test_a_decoder_takes_what_its_encoder_made():
+    tokens = torch.zeros(2, 9, dtype=torch.long)
+    graph = recorded(Pair(), {"input_ids": tokens, "decoder_input_ids": tokens[:, :1]}, decode=31)
+    assert operators(graph) == ["embedding", "addmm", "cat", "sum", "sum", "add"]
+    with pytest.raises(WorkloadError, match="decoder_input_ids must be tokens"):
+        recorded(Pair(), tokens, decode=31)
 
 
 def test_a_model_without_a_cache_cannot_decode():

@@ -151,3 +151,9 @@ def test_true_trains_with_adamw():
         pysim.from_torch(nn.Linear(64, 64), torch.empty(8, 64), train=t) for t in (True, "adamw")
     )
     assert [k.name for k in first.kernels] == [k.name for k in second.kernels]
+
+
+def test_rows_that_are_no_vectors_are_looked_up_by_a_kernel_that_stands_in():
+    job = pysim.from_torch(nn.Embedding(32, 6).half(), torch.zeros(64, dtype=torch.long))
+    assert [k.name for k in job.kernels] == ["gather"]
+    assert "stands in, not measured" in job.kernels[0].library

@@ -64,7 +64,7 @@ def record(
                 made.eval()
                 with torch.no_grad():
                     if decode:
-                        kwargs = {**kwargs, **_cache(made, args, kwargs, decode, recorder)}
+                        args, kwargs = _cached(made, args, kwargs, decode, recorder)
                     with recorder, cuda_functions(recorder):
                         result = made(*args, **kwargs)
                     recorder.keep(tensors_in(result))
@@ -114,18 +114,27 @@ def _loss(result: Any) -> Any:
     raise WorkloadError("from_torch: train: the model returns no tensor to begin backward with: give loss")
 
 
-def _cache(made: Any, args: Any, kwargs: Any, past: int, recorder: Recorder) -> dict[str, Any]:
-    """Return the arguments that hand a cache of ``past`` tokens over, made by a run that is not recorded."""
+def _cached(
+    made: Any, args: Any, kwargs: dict[str, Any], past: int, recorder: Recorder
+) -> tuple[Any, dict[str, Any]]:
+    """Return the arguments of a step with a cache of ``past`` tokens, made by a run that is not recorded.
+
+    Of an encoder and decoder the step takes the encoder's result, which that run makes as well.
+    """
     if type(past) is not int or past < 1:
         raise ConfigError(f"from_torch: decode = {past!r}: must be a number of past tokens, at least 1")
-    first = next((t for t in (*args, *kwargs.values()) if isinstance(t, torch.Tensor)), None)
+    pair = getattr(getattr(made, "config", None), "is_encoder_decoder", False)
+    given = [kwargs.get("decoder_input_ids")] if pair else (*args, *kwargs.values())
+    first = next((t for t in given if isinstance(t, torch.Tensor)), None)
     if first is None or first.ndim < 2:
-        raise WorkloadError("from_torch: decode: the first input must be tokens, [batch, new tokens]")
+        which = "decoder_input_ids" if pair else "the first input"
+        raise WorkloadError(f"from_torch: decode: {which} must be tokens, [batch, new tokens]")
     prompt = torch.empty((first.shape[0], past), dtype=first.dtype, device="meta")
+    call = (args, {**kwargs, "decoder_input_ids": prompt}) if pair else ((prompt,), {})
     recorder.on = False
     with recorder, cuda_functions(recorder):
         try:
-            result = made(prompt, use_cache=True)
+            result = made(*call[0], **call[1], use_cache=True)
         except TypeError as error:
             raise WorkloadError(
                 f"from_torch: decode: the model takes no cache (use_cache): {error}"
@@ -134,7 +143,11 @@ def _cache(made: Any, args: Any, kwargs: Any, past: int, recorder: Recorder) -> 
     kept = getattr(result, "past_key_values", None)
     if kept is None:
         raise WorkloadError("from_torch: decode: the model returns no past_key_values with use_cache=True")
-    return {"past_key_values": kept, "use_cache": True}
+    step = {**kwargs, "past_key_values": kept, "use_cache": True}
+    if pair:
+        args, step["encoder_outputs"] = (), (result.encoder_last_hidden_state,)
+        step.pop("input_ids", None)
+    return args, step
 
 
 def _call_of(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

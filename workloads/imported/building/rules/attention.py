@@ -26,6 +26,7 @@ TILE = 128
 PRODUCTS = stand_in("attention by products")  # before Hopper no fused kernel has a template
 SHARED = stand_in("keys and values once for each head")
 PADDED = stand_in("padded to whole tiles")
+WITHOUT = stand_in("waits for its bias, which it does not read")
 
 
 def forward(builder: Builder, node: Node) -> None:
@@ -35,8 +36,9 @@ def forward(builder: Builder, node: Node) -> None:
         return
     problem, dropped = _problem(node), node.number("dropout_p") > 0
     q, k, v, out = node.ref("query"), node.ref("key"), node.ref("value"), node.outputs[0]
+    added = _added(node)
     if problem.q == 1:
-        if node.optional("attn_bias") is None or not node.ref("attn_bias").elements:
+        if not added:
             _one_query(builder, problem, (q, k, v), out)
             return
         raise WorkloadError("attention of one query with a bias: no template")
@@ -50,13 +52,15 @@ def forward(builder: Builder, node: Node) -> None:
     if problem.q % TILE or problem.k % TILE:
         whole_tiles = _whole_tiles(problem)
         launched = attention(whole_tiles, builder.scratch, backend="cudnn", dropout=dropped)
-        _linked(builder, launched.kernels, (q, k, v), (out,))
+        _linked(builder, launched.kernels, (q, k, v, *added), (out,), WITHOUT if added else "")
         return
     problem, planes = _layout(builder, problem, (q, k, v, out))
     places = Places(planes[:3], planes[3:])
-    bias, library = _bias(builder, node, problem)
+    bias, library = _bias(builder, added, problem)
     launched = attention(problem, builder.scratch, backend="cudnn", dropout=dropped, bias=bias, places=places)
-    builder.launch(launched.kernels, library=", ".join(text for text in (library, shared) if text))
+    left_out = [whole(reach(builder, ref)) for ref in added if bias is None]
+    kernels = [replace(kernel, accesses=(*kernel.accesses, *left_out)) for kernel in launched.kernels]
+    builder.launch(kernels, library=", ".join(text for text in (library, shared) if text))
 
 
 def backward(builder: Builder, node: Node) -> None:
@@ -65,8 +69,7 @@ def backward(builder: Builder, node: Node) -> None:
         by_products(builder, node, PRODUCTS)
         return
     problem, dropped = _problem(node), node.number("dropout_p") > 0
-    bias = node.optional("attn_bias")
-    if bias is not None and bias.elements:
+    if _added(node):
         raise WorkloadError("attention: backward with a bias: no template")
     names = "query", "key", "value", "out", "grad_out"
     builder.flops += 2 * _flops(problem)
@@ -123,14 +126,28 @@ def _whole_tiles(p: Attention) -> Attention:
     return replace(p, q=max(q, k) if p.causal else q, k=max(q, k) if p.causal else k)
 
 
-def _linked(builder: Builder, kernels: Sequence[Kernel], reads: Sequence[Ref], writes: Sequence[Ref]) -> None:
+def _added(node: Node) -> tuple[Ref, ...]:
+    """Return what is added to the scores, if anything is."""
+    ref = node.optional("attn_bias")
+    return (ref,) if ref is not None and ref.elements else ()
+
+
+def _linked(
+    builder: Builder,
+    kernels: Sequence[Kernel],
+    reads: Sequence[Ref],
+    writes: Sequence[Ref],
+    library: str = "",
+) -> None:
     """Add kernels on padded tensors of their own, each of which may touch all of what the call was given."""
     given = [whole(reach(builder, ref)) for ref in reads]
     made = [whole(reach(builder, ref), "write") for ref in writes]
     last = len(kernels) - 1
     for at, kernel in enumerate(kernels):
         accesses = (*kernel.accesses, *given, *(made if at == last else ()))
-        builder.launch([replace(kernel, accesses=accesses)], library=PADDED)
+        builder.launch(
+            [replace(kernel, accesses=accesses)], library=", ".join(t for t in (PADDED, library) if t)
+        )
 
 
 def _flops(p: Attention) -> int:
@@ -194,11 +211,11 @@ def _planes(builder: Builder, ref: Ref) -> Planes:
     return Planes(tensor, length, heads, d, col)
 
 
-def _bias(builder: Builder, node: Node, p: Attention) -> tuple[Tensor | None, str]:
+def _bias(builder: Builder, added: tuple[Ref, ...], p: Attention) -> tuple[Tensor | None, str]:
     """Return what is added to the scores, [batch * q, k], if all heads share it."""
-    ref = node.optional("attn_bias")
-    if ref is None or not ref.elements:
+    if not added:
         return None, ""
+    (ref,) = added
     apart, step, pitch, right = ref.strides
     shared = (
         right == 1
@@ -209,7 +226,7 @@ def _bias(builder: Builder, node: Node, p: Attention) -> tuple[Tensor | None, st
     )
     if shared:
         return builder.places.part(ref, p.batch * p.q, p.k), ""
-    return None, stand_in("without its bias, which is not one for all heads")
+    return None, WITHOUT
 
 
 def _state(builder: Builder) -> None:

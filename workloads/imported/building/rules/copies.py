@@ -22,6 +22,7 @@ from pysim.workloads.library.memory.pointwise_parts import Work
 from .pointwise import COARSE, WHOLE, element_wise, reach
 
 CAT_ELEMENT = Work(ints=62, control=2)  # places of an element in source and target, as cat_copy has them
+ELEMENTS = stand_in("the kernel of rows that are no vectors", measured=False)
 MEMORY_ORDER = stand_in("rows in the order of memory")
 
 
@@ -101,12 +102,18 @@ def embedding(builder: Builder, node: Node) -> None:
         made = builder.temporary(index)
         element_wise(builder, "copy", [index], [made], Work())
         index = made
-    kernel = gather(
-        builder.matrix(table, rows, cols),
-        builder.flat(index),
-        builder.matrix(out, index.elements, cols),
-        taken,
-    )
+    try:
+        kernel = gather(
+            builder.matrix(table, rows, cols),
+            builder.flat(index),
+            builder.matrix(out, index.elements, cols),
+            taken,
+        )
+    except WorkloadError:  # rows that are no whole vectors: another kernel, an element a thread
+        reads = [reach(builder, table), reach(builder, index)]
+        kernel = slices("gather", reads, [reach(builder, out)], CAT_ELEMENT)
+        builder.launch([kernel], library=f"{ELEMENTS}, {COARSE}")
+        return
     builder.launch([kernel])
 
 

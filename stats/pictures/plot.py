@@ -138,6 +138,8 @@ def _make_panels(
     for row in rows:
         run = int(runs["run"][row])
         panels.append(Panel(run, _title(runs, row), of_run(tbs, run), of_run(samples, run)))
+    if not any(panel.tbs or panel.samples for panel in panels):
+        raise StoreError("nothing to draw: neither TBs nor samples in this file")
     return panels
 
 

@@ -66,7 +66,7 @@ def draw_bert(table: Table, title: str) -> bytes:
     axes.set_xlabel("sequences x tokens, types, time of a step", fontsize=9)
     axes.set_ylabel("share of the step's time, %", fontsize=9)
     axes.set_ylim(0, 100)
-    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_title(title.replace(" on ", "\non ", 1), loc="left", fontsize=10)  # one bar is narrow
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(
         handles[::-1], labels[::-1], fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5)

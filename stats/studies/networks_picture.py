@@ -74,7 +74,8 @@ def _speedup(axes: Axes, cases: list[Case]) -> None:
     _bars(axes, cases, "speedup", 1.0)
     at = np.arange(len(cases))
     ideal = [case.value(IDEAL, "speedup") for case in cases]
-    axes.plot(at, ideal, "x", color="black", markersize=5, label=f"{IDEAL}: a table without cost")
+    if np.isfinite(ideal).any():
+        axes.plot(at, ideal, "x", color="black", markersize=5, label=f"{IDEAL}: a table without cost")
     room = [max(1.0, case.room) if np.isfinite(case.room) else case.room for case in cases]
     axes.plot(at, room, "_", color=PALETTE[3], markersize=12, markeredgewidth=2, label="estimate")
     axes.axhline(1.0, color="black", linewidth=0.8)

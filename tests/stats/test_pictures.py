@@ -78,7 +78,7 @@ def test_the_zoom_shows_thin_kernels() -> None:
     assert occupancy.zoom_window(panel._replace(tbs=few), 550.0) is None
 
 
-@pytest.mark.parametrize("missing", [("tbs",), ("samples",), ("tbs", "samples"), ("kernels", "names")])
+@pytest.mark.parametrize("missing", [("tbs",), ("samples",), ("kernels", "names")])
 def test_picture_without_tables(tmp_path: Path, missing: tuple[str, ...]) -> None:
     pytest.importorskip("matplotlib")
     from pysim.stats.pictures.plot import occupancy_picture
@@ -86,6 +86,16 @@ def test_picture_without_tables(tmp_path: Path, missing: tuple[str, ...]) -> Non
     tables = {name: rows for name, rows in make_tables().items() if name not in missing}
     occupancy_picture(tmp_path / "a.png", tables, "demo")
     assert (tmp_path / "a.png").stat().st_size > 5000
+
+
+def test_an_empty_picture_is_not_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from pysim.stats.pictures.plot import occupancy_picture
+
+    tables = {name: rows for name, rows in make_tables().items() if name not in ("tbs", "samples")}
+    with pytest.raises(stats.StoreError, match="neither TBs nor samples"):
+        occupancy_picture(tmp_path / "a.png", tables, "demo")
+    assert not (tmp_path / "a.png").exists()
 
 
 def test_report() -> None:

@@ -24,6 +24,7 @@ FIGURES = (
 
 def options_of():
     """Read the command line; ``args`` besides, for what decides no result."""
+    from argparse import ArgumentTypeError
     from pathlib import Path
 
     from pysim.cli.options import SINGLE_RUN, make_parser, name_list, names_of, positive_int
@@ -52,7 +53,10 @@ def options_of():
     parser.add_argument("--jobs", type=positive_int, default=None, metavar="N", help=text)
     parser.add_argument("--dry-run", action="store_true", help="plan the points and count them, no more")
     args = parser.parse_args()
-    args.gpus = name_list(args.gpu) if isinstance(args.gpu, str) else args.gpu
+    try:
+        args.gpus = name_list(args.gpu) if isinstance(args.gpu, str) else args.gpu
+    except ArgumentTypeError as error:
+        parser.error(f"--gpu: {error}")
     for name in args.gpus:
         try:
             device(name)

@@ -144,9 +144,13 @@ def why_nothing(case: Case) -> str:
 
 
 def without(cases: list[Case]) -> list[Section]:
-    """Return where TBs that wait give nothing over stream order, or over kernels that wait, and why."""
-    nowhere = [case for case in cases if not case.gain >= 1 + NOTHING]
-    same = [case for case in cases if case not in nowhere and why_nothing(case)]
+    """Return where TBs that wait give nothing over stream order, or over kernels that wait, and why.
+
+    Cases of which no scheme of TBs that wait ran say neither.
+    """
+    ran = [case for case in cases if np.isfinite(case.gain)]
+    nowhere = [case for case in ran if case.gain < 1 + NOTHING]
+    same = [case for case in ran if case not in nowhere and why_nothing(case)]
     made = []
     for name, title, mine in (
         ("nothing", f"nothing over stream order (less than {NOTHING:.0%})", nowhere),
@@ -154,7 +158,7 @@ def without(cases: list[Case]) -> list[Section]:
     ):
         body = [[case.network, case.which, case.gpu, why_nothing(case)] for case in mine]
         made.append(
-            Section(name, f"{title}: {len(mine)} of {len(cases)}", ["network", "pass", "GPU", "why"], body)
+            Section(name, f"{title}: {len(mine)} of {len(ran)}", ["network", "pass", "GPU", "why"], body)
         )
     return made
 

@@ -164,6 +164,11 @@ def test_why_there_is_nothing(speedups, why):
     assert why_nothing(case(**speedups)).startswith(why)
 
 
+def test_a_study_without_tb_schemes_says_nothing_of_them():
+    rows = table_of([row("stream", 1.0), row("graph", 1.3)])
+    assert [each.name for each in sections(rows)] == ["speedups"]
+
+
 def test_what_did_not_run_is_listed_with_its_reason():
     rows = [row("stream", 1.0), row("pdl", 0.0, status="refused", reason="needs 9.0"), row("tb_static", 1.0)]
     rows += [row("pdl", 0.0, network="b", status="refused", reason="needs 9.0")]
@@ -220,6 +225,7 @@ def test_a_study_goes_on_and_says_what_a_gpu_cannot_run(tmp_path):
 
 def test_a_gpu_that_there_is_not(tmp_path):
     refused(run(tmp_path, "--gpu", "v100,v101"), "--gpu: ")
+    refused(run(tmp_path, "--gpu", "v100,v100"), "--gpu: v100 is listed twice")
     refused(run(tmp_path, "--networks", "lenett"), "did you mean")
 
 

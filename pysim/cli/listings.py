@@ -108,6 +108,8 @@ def workloads(args: argparse.Namespace) -> None:
     if args.name is None:
         _print_table((each, _summary(WORKLOADS[each])) for each in names)
         return
+    if args.gpu:
+        device(args.gpu)  # refused before anything is printed
     if not args.json and not keys:
         print(f"{name}  {inspect.getdoc(WORKLOADS[name]) or ''}\n\n{name}:{_default_keys(WORKLOADS[name])}\n")
     show_totals(args.name, args.gpu, as_json=args.json, table=_print_table)

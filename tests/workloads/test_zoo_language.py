@@ -147,7 +147,9 @@ def test_totals_survive():
             "bert-large: dtype = bf16: must be fp32 or fp16 or amp on",
         ),
         ("gpt2:layers=-1", "h200", "gpt2: layers = -1: must be 0"),
-        ("gpt2:shards=5", "v100", "Transformer layer: shards = 5: must divide heads = 12"),
+        ("bert-base:batch=0", "h200", "bert-base: Transformer layer: batch = 0: must be an integer"),
+        ("deepbench:kind=allreduce,dtype=fp16", "h200", "deepbench: dtype = fp16: must be fp32 on h200"),
+        ("gpt2:shards=5", "v100", "gpt2: Transformer layer: shards = 5: must divide heads = 12"),
         ("llama-7b:layers=1", "v100", "llama-7b: dtype = bf16: must be fp32 or fp16 or amp on v100"),
         ("llama-7b:simulated=2", "h200", "llama-7b: simulated = 2: must be 0 (all layers), or 3"),
         ("bert-base", "titan_x_pascal", "bert-base: GPU titan_x_pascal: there are kernels for h200"),
@@ -157,6 +159,7 @@ def test_what_has_no_kernels_is_refused_in_one_line(text, gpu, message):
     with pytest.raises(WorkloadError, match=re.escape(message)) as error:
         make(text, gpu)
     assert "\n" not in str(error.value)
+    assert str(error.value).count(f"{text.partition(':')[0]}: ") == 1
 
 
 def _small(gpu, optimizer, links=None, **changed):

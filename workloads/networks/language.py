@@ -108,7 +108,8 @@ def _bert(name: str) -> Callable[..., Job]:
         check_optimizer(name, optimizer)
         device, training = device_of(hints, name), pass_ == "training"
         check_dtype(name, dtype, (*ITEM, *AMP), device)
-        layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=stored(dtype))
+        with named(name):
+            layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=stored(dtype))
         vocabulary = padded(shape.vocabulary, ALIGNED)
         amp = AMP.get(dtype, "")
         return _job(name, shape, layer, layers, attention, optimizer, vocabulary, device, simulated, amp=amp)
@@ -146,19 +147,20 @@ def _gpt(name: str) -> Callable[..., Job]:
             raise WorkloadError(f"{name}: shards = {shards}: must be positive")
         if dtype in AMP and shards > 1:
             raise WorkloadError(f"{name}: shards = {shards}: dtype = {dtype}: must be {', '.join(ITEM)}")
-        layer = Layer(
-            shape.d,
-            shape.heads,
-            shape.ffn,
-            batch,
-            1 if decode else seq,
-            pre=True,
-            causal=not decode,
-            training=training,
-            dtype=stored(dtype),
-            shards=shards,
-            cached=seq if decode else 0,
-        )
+        with named(name):
+            layer = Layer(
+                shape.d,
+                shape.heads,
+                shape.ffn,
+                batch,
+                1 if decode else seq,
+                pre=True,
+                causal=not decode,
+                training=training,
+                dtype=stored(dtype),
+                shards=shards,
+                cached=seq if decode else 0,
+            )
         vocabulary = shape.vocabulary
         if megatron or shards > 1:
             vocabulary = padded(vocabulary, PADDED * shards) // shards

@@ -44,10 +44,12 @@ def device_of(hints: MachineHints | None, where: str) -> str:
 
 @contextmanager
 def named(network: str) -> Iterator[None]:
-    """Let errors of what is built begin with the network's name."""
+    """Let errors of what is built begin with the network's name, once."""
     try:
         yield
     except WorkloadError as error:
+        if str(error).startswith(f"{network}: "):
+            raise
         raise WorkloadError(f"{network}: {error}") from error
 
 

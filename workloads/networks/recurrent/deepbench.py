@@ -17,7 +17,7 @@ from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory.pointwise_parts import item_of
-from pysim.workloads.networks.passes import check_pass, device_of, job_of
+from pysim.workloads.networks.passes import check_dtype, check_pass, device_of, job_of
 from pysim.workloads.networks.rnn import CELLS, rnn
 
 from . import deepbench_lists as lists
@@ -72,6 +72,7 @@ def deepbench(
         return _gemm(name, (m, n, k), words[3], dtype, device, hints)
     sizes = [int(word) for word in words]
     if kind == "allreduce":
+        check_dtype("deepbench", dtype, ("fp32",), device)
         memory = Memory()
         latency, gbs = LINKS[sizes[1]]
         links = Links(latency, gbs, (hints or hints_of(device)).sm_mhz)

@@ -54,7 +54,7 @@ static void gather_visit(void *user, const gs_iop *op, u64 line, u32 mask, const
         g->at[g->n++] = (gs_oracle_touch){.sector = line * 4 + i,
                                           .left = 1,
                                           .phase = op->phase,
-                                          .write = op->kind != GS_OP_LOAD,
+                                          .write = !gs_is_load(op),
                                           .read = gs_is_load(op)};
     }
 }

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pysim import simulate
 from pysim.dependence.dependences import dependences, without_edges
 from pysim.errors import DependenceError
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Pattern, Program
+from pysim.workloads import library
+from pysim.workloads.library.moved import Moves, moved
 from pysim.workloads.registry import make
 from tests.core.harness import SCHEMES, execute, oracle, tiny
 from tests.core.workloads_small import ALL, SPLIT, product, random_dag
@@ -318,3 +322,29 @@ def test_stale_lines_are_caught(scheme):
     execute(ping_pong(), scheme, oracle())
     with pytest.raises(DependenceError, match=r"stale L1 line: TB \d+ of kernel 2 reads sector 0x"):
         execute(ping_pong(), scheme, oracle(scheme__coherence="kernel"), order={"invalidate": 0})
+
+
+# ---- bulk copies ----
+def bulk_products(chained):
+    """Two GEMMs that load by bulk copies: the second takes the first one's C for its A, or shares its B."""
+    memory = Memory()
+    (first,), _ = library.gemm(128, 64, 128, memory=memory)
+    (second,), _ = library.gemm(128, 64, 128, memory=memory)
+    old, new = (second.args[0], first.args[2]) if chained else (second.args[1], first.args[1])
+    made = moved(second, Moves([(old, replace(old, address=new.address))]))
+    return Job("products", [first, made])
+
+
+def test_kernels_that_load_the_same_by_bulk_copies_may_overlap():
+    job = bulk_products(chained=False)
+    assert not len(dependences(job).nodes)
+    for scheme in ("graph", "tb_static"):
+        simulate("h200", job, scheme, overrides={"sim.oracle": 1}, baseline=False)
+
+
+def test_a_bulk_load_before_its_producer_has_stored_is_caught():
+    job = bulk_products(chained=True)
+    simulate("h200", job, "graph,tb_static", overrides={"sim.oracle": 1}, baseline=False)
+    none = without_edges(dependences(job), kind="raw")
+    with pytest.raises(DependenceError, match="RAW dependence broken"):
+        simulate("h200", job, "graph", overrides={"sim.oracle": 1}, baseline=False, deps=none)

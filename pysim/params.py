@@ -242,7 +242,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "scheme": (
         Param("window", 64, "count", 1, 1 << 20, "Kernels that table schemes admit at once."),
         _choice("priority", ("oldest", "newest", "critical", "round_robin", "consumer"), "Which ready TB goes first. oldest: of the oldest kernel; newest: of the newest; critical: of the longest remaining path; round_robin: kernels in turn; consumer: of the kernel with the longest chain of kernels before it."),
-        _choice("placement", ("first_free", "balanced", "affinity"), "SM of a TB under table schemes. first_free: any with a free slot; balanced: as before, but no SM takes more than an even share of a kernel while an older one has not ended; affinity: that of its last producer, if it has room."),
+        _choice("placement", ("first_free", "balanced", "affinity", "ahead"), "SM of a TB under table schemes. first_free: any with a free slot; balanced: as before, but no SM takes more than an even share of a kernel while an older one has not ended; affinity: that of its last producer, if it has room; ahead: as balanced, but only for the oldest kernel with TBs left, where its TBs start ahead of their gate (scheme.prologue)."),
         Param("affinity", 32, "count", 1, 1 << 16, "Placement affinity: ready TBs of a kernel that are searched for one whose last producer ran on the SM with a free slot."),
         Param("reserve", 0.0, "share", 0, 1, "Table schemes: share of all warps that stays free for the oldest kernel with TBs left, so that newer ones cannot starve it."),
         _choice("coherence", ("auto", "kernel", "bypass", "tb", "argument"), "How L1 is kept from serving old data of another kernel. kernel: invalidate L1 at kernel start; bypass: read such data past L1; tb: invalidate L1 at TB start; argument: L1 marks lines of arguments whose memory is overwritten, and a TB start invalidates the marked lines where they may be older than the TB's producers. auto: argument for pool, tb_*, blockmaestro and wireframe; bypass where TBs wait inside programs; else kernel."),
@@ -309,6 +309,16 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("widen", 100, "count", 100, 100000, "tb_bloom: length of each hinted range in percent of the bytes touched; the rest is split between both sides."),
         Param("missing", 0.0, "share", 0, 1, "tb_bloom: share of launches without a hint, chosen by sim.seed; they run after barriers."),
         _choice("signature", ("bloom", "exact"), "tb_bloom: Bloom signatures, or exact ones of the same cost without false positives."),
+    ),
+    "scheme.auto": (
+        Param("share", 0.25, "share", 0, 1, "tb_auto: TBs of a kernel wait for TBs of another only if each needs less than this share of them; else for the whole kernel (granularity.md: set on 22 cases)."),
+        Param("hints", 16, "count", 1, 1 << 16, "tb_auto: hints a launch may have, each a strided range of one operand; a launch with more waits for whole kernels, and they for it (our choice)."),
+        Param("rules", 256, "count", 1, 1 << 20, "tb_auto: rules, of which each says that consecutive TBs wait for evenly spaced TBs, for which the scheduler has room; a kernel that finds too few waits for whole kernels (our choice)."),
+        Param("tbs", 16384, "count", 1, 1 << 24, "tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice)."),
+        Param("compare", 0.25, "ns", 0, 1e5, "tb_auto: time for each comparison of a hint of a new launch with one of an unfinished launch (assumed: four comparators of one a nanosecond each)."),
+        Param("rule", 1.0, "ns", 0, 1e5, "tb_auto: time to compute a rule from two hints (assumed: a pipelined division a nanosecond)."),
+        Param("latency", 100.0, "ns", 0, 1e6, "tb_auto: from a launch's first comparison to its first answer (assumed)."),
+        Param("missing", 0.0, "share", 0, 1, "tb_auto: share of launches without a hint, chosen by sim.seed; they run after barriers."),
     ),
     "scheme.queues": (
         _choice("map", ("graph", "stream"), "queues: how kernels map to queues. graph: a kernel goes into the queue of one that it depends on, else into the next queue in turn; stream: a queue for each stream of the job, in order, with barrier packets for its events."),

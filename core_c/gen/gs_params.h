@@ -345,7 +345,7 @@ typedef struct gs_scheme_params {
     int64_t window;
     /* Which ready TB goes first. oldest: of the oldest kernel; newest: of the newest; critical: of the longest remaining path; round_robin: kernels in turn; consumer: of the kernel with the longest chain of kernels before it. [choice] */
     int64_t priority;
-    /* SM of a TB under table schemes. first_free: any with a free slot; balanced: as before, but no SM takes more than an even share of a kernel while an older one has not ended; affinity: that of its last producer, if it has room. [choice] */
+    /* SM of a TB under table schemes. first_free: any with a free slot; balanced: as before, but no SM takes more than an even share of a kernel while an older one has not ended; affinity: that of its last producer, if it has room; ahead: as balanced, but only for the oldest kernel with TBs left, where its TBs start ahead of their gate (scheme.prologue). [choice] */
     int64_t placement;
     /* Placement affinity: ready TBs of a kernel that are searched for one whose last producer ran on the SM with a free slot. [count] */
     int64_t affinity;
@@ -475,6 +475,25 @@ typedef struct gs_scheme_bloom_params {
     int64_t signature;
 } gs_scheme_bloom_params;
 
+typedef struct gs_scheme_auto_params {
+    /* tb_auto: TBs of a kernel wait for TBs of another only if each needs less than this share of them; else for the whole kernel (granularity.md: set on 22 cases). [1/65536] */
+    int64_t share;
+    /* tb_auto: hints a launch may have, each a strided range of one operand; a launch with more waits for whole kernels, and they for it (our choice). [count] */
+    int64_t hints;
+    /* tb_auto: rules, of which each says that consecutive TBs wait for evenly spaced TBs, for which the scheduler has room; a kernel that finds too few waits for whole kernels (our choice). [count] */
+    int64_t rules;
+    /* tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice). [count] */
+    int64_t tbs;
+    /* tb_auto: time for each comparison of a hint of a new launch with one of an unfinished launch (assumed: four comparators of one a nanosecond each). [tick] */
+    int64_t compare;
+    /* tb_auto: time to compute a rule from two hints (assumed: a pipelined division a nanosecond). [tick] */
+    int64_t rule;
+    /* tb_auto: from a launch's first comparison to its first answer (assumed). [tick] */
+    int64_t latency;
+    /* tb_auto: share of launches without a hint, chosen by sim.seed; they run after barriers. [1/65536] */
+    int64_t missing;
+} gs_scheme_auto_params;
+
 typedef struct gs_scheme_queues_params {
     /* queues: how kernels map to queues. graph: a kernel goes into the queue of one that it depends on, else into the next queue in turn; stream: a queue for each stream of the job, in order, with barrier packets for its events. [choice] */
     int64_t map;
@@ -556,6 +575,7 @@ typedef struct gs_params {
     gs_scheme_blockmaestro_params scheme_blockmaestro;
     gs_scheme_wireframe_params scheme_wireframe;
     gs_scheme_bloom_params scheme_bloom;
+    gs_scheme_auto_params scheme_auto;
     gs_scheme_queues_params scheme_queues;
     gs_scheme_sync_params scheme_sync;
     gs_sim_params sim;

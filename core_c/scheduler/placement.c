@@ -250,8 +250,11 @@ static u32 find_room(const gs_sim *sim, u32 kernel, gs_tb_resources *s, int even
 
 u32 gs_placement_find(gs_sim *sim, u32 kernel, u32 hint, u32 *rotate)
 {
-    const int even =
-        sim->params.gpu_cp.even_tbs || (sim->order.placement == 1 && kernel > sim->sched.oldest_unfinished);
+    const gs_sched *q = &sim->sched;
+    const int even = sim->params.gpu_cp.even_tbs ||
+                     (sim->order.placement == 1 && kernel > q->oldest_unfinished) ||
+                     (sim->order.placement == 3 && kernel == q->oldest_undispatched &&
+                      kernel > q->oldest_unfinished && gs_launches(sim)[kernel].prologue);
     u32 shape = gs_kernels(sim)[kernel].shape;
     gs_sm_load *loads = GS_TABLE(sim, gs_sm_load, at_sm_loads);
     gs_tb_resources *s = GS_TABLE(sim, gs_tb_resources, at_tb_resources) + shape;

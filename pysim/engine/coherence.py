@@ -20,11 +20,20 @@ if TYPE_CHECKING:
 
 
 def fill_coherence(launches: NDArray[np.void], policy: str, job: Job, plan: LaunchPlan | None) -> None:
-    """Fill the fields of ``gs_launch`` that a policy of ``scheme.coherence`` needs; two need none."""
+    """Fill the fields of ``gs_launch`` that a policy of ``scheme.coherence`` needs; two need none.
+
+    A TB with a prologue waits after its start, too late for an invalidation there: it reads past L1 whatever
+    an L1 may hold as it was before.
+    """
     if policy == "bypass":
         launches["bypass"] = _bypass(job, plan)
-    elif policy == "argument":
-        _mark_overwritten(launches, job, plan)
+        return
+    ahead = np.array(plan.has_prologue if plan else [], bool)
+    if policy == "argument":
+        _mark_overwritten(launches, job, None if ahead.any() else plan)
+    if ahead.any():
+        launches["bypass"] = np.where(ahead, launches["overwritten"] | _bypass(job, plan), 0)
+        launches["stale"] &= ~ahead
 
 
 def _args_in(kernel: Kernel, memory: Ints, touched: Ints | None = None) -> int:

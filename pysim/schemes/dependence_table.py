@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.errors import ConfigError, WorkloadError
 
@@ -57,6 +59,8 @@ class TableScheme(Scheme):
     granularity: ClassVar[str] = "tb"
     windowed: ClassVar[bool] = True
     lists_fetched: ClassVar[bool] = True
+    # policies under which a TB may load before its edges are satisfied
+    coherence_ahead: ClassVar[tuple[str, ...]] = ("bypass",)
 
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
         """Return the edges of ``tb_edges``, transitively reduced under ``scheme.table.reduce``."""
@@ -86,12 +90,17 @@ class TableScheme(Scheme):
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
         """Return the TB edges as group nodes, and the time to find them."""
         order = order_of(self, job, values) | {"footprints": known.footprints}
+        preds, launch = preds_of(self, job, known.deps), known.launch
+        if known.whole is not None:
+            # of a kernel's producers the core takes the first so many as waited for as a whole
+            pairs = zip(preds, known.whole, strict=True)
+            preds = [(*first, *(k for k in every if k not in first)) for every, first in pairs]
+            launch = launch | {"whole": np.array([len(first) for first in known.whole], np.uint32)}
         return CoreTables(
-            preds_of(self, job, known.deps),
+            preds,
             order,
             known.deps,
-            {"barrier": known.barrier, "look_up": known.lookup_ticks, "enter": known.insert_ticks}
-            | known.launch,
+            {"barrier": known.barrier, "look_up": known.lookup_ticks, "enter": known.insert_ticks} | launch,
             values["scheme.table.entry_bytes"],
             order.get("list_bytes", 0),
         )
@@ -117,7 +126,7 @@ class TableScheme(Scheme):
             return turns
         if turns is not None:
             raise WorkloadError("scheme.prologue = 1: TBs that wait for each other wait inside already")
-        if coherence_of(self, values) != "bypass":
+        if coherence_of(self, values) not in self.coherence_ahead:
             raise ConfigError(
                 "scheme.prologue = 1 needs scheme.coherence = bypass: L1 may hold what was there before"
             )

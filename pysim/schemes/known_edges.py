@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pysim.dependence.dependences import Dependences
@@ -53,7 +55,8 @@ class KnownEdges:
 
     ``barrier``: 1 where the kernel waits for all earlier kernels and all later ones wait for it.
     ``lookup_ticks``, ``insert_ticks``: ticks (1/1024 ns) before and after its admission. ``launch``: further
-    fields of ``gs_launch``; ``footprints``: bytes of memory for learned footprints.
+    fields of ``gs_launch``; ``footprints``: bytes of memory for learned footprints. ``whole``: the kernels
+    whose ends each launch waits for, beside the edges between TBs; None: none.
     """
 
     deps: Dependences
@@ -64,6 +67,7 @@ class KnownEdges:
     hints: Hints | None = None  # if given, the core finds edges from them instead of ``deps``
     launch: dict[str, NDArray[Any]] = field(default_factory=dict)
     footprints: int = 0
+    whole: Sequence[tuple[int, ...]] | None = None
 
     @classmethod
     def without_cost(cls, deps: Dependences) -> KnownEdges:

@@ -11,6 +11,7 @@ from pysim.errors import ConfigError, brief
 from pysim.units import parse, row_of
 
 from .aql_queues import QUEUES
+from .auto.scheme import TB_AUTO
 from .barriers import GRAPH, HOST, STREAM
 from .blockmaestro import BLOCKMAESTRO
 from .bloom import TB_BLOOM
@@ -39,7 +40,7 @@ SCHEMES: dict[str, Scheme] = {
     for scheme in (
         *(HOST, STREAM, GRAPH),
         *(POOL, ACS_HW, ACS_SW, QUEUES, BLOCKMAESTRO, WIREFRAME),
-        *(TB_STATIC, TB_LEARNED, TB_BLOOM, TB_IDEAL),
+        *(TB_STATIC, TB_LEARNED, TB_BLOOM, TB_AUTO, TB_IDEAL),
         *(PDL, CUSYNC, FUSED),
     )
 }

@@ -43,7 +43,7 @@ TILED = (*POLICIES, *FUSED, "stream:sync_code")
 
 SETTINGS = {
     "scheme.priority": ("oldest", "newest", "critical", "round_robin", "consumer"),
-    "scheme.placement": ("first_free", "balanced", "affinity"),
+    "scheme.placement": ("first_free", "balanced", "affinity", "ahead"),
     "scheme.affinity": (1, 3, 100),
     "scheme.carveout": ("auto", "kernel", "job"),
     "scheme.reserve": (0.0, 0.3, 1.0),
@@ -80,6 +80,14 @@ SETTINGS = {
     "scheme.bloom.widen": (100, 150, 1000),
     "scheme.bloom.missing": (0.0, 0.3, 1.0),
     "scheme.bloom.signature": ("bloom", "exact"),
+    "scheme.auto.share": (0.0, 0.25, 1.0),
+    "scheme.auto.hints": (1, 4, 16),
+    "scheme.auto.rules": (1, 16, 256),
+    "scheme.auto.tbs": (1, 64, 16384),
+    "scheme.auto.compare": (0.0, 0.25, 300.0),
+    "scheme.auto.rule": (0.0, 1.0, 300.0),
+    "scheme.auto.latency": (0.0, 100.0, 5000.0),
+    "scheme.auto.missing": (0.0, 0.3, 1.0),
     "scheme.acs.window": (2, 5, 256),
     "scheme.acs.list": (1, 3, 1000),
     "scheme.acs.threads": (1, 2, 8),

@@ -36,6 +36,7 @@ LEARNED = ("tb_learned", "tb_learned:prologue")
 CUTS = dict.fromkeys((*GIVEN, *LEARNED), ("node", "producer", *KINDS))
 CUTS |= dict.fromkeys(("acs_hw", "acs_sw"), ("range", *KINDS))
 CUTS |= dict.fromkeys(("tb_bloom", "tb_bloom:prologue"), ("hints", "reads", "writes"))
+CUTS |= dict.fromkeys(("tb_auto", "tb_auto:held"), ("node", "producer", "whole"))
 CUTS |= dict.fromkeys((*POLICIES, *FUSED), ("posts", "semaphore"))
 CUTS |= dict.fromkeys(ENDS, ("depend",))
 SETTINGS = {
@@ -238,6 +239,9 @@ def mutated(case, job, deps, first):
         mine = rows[begin : begin + int(sets["sets"][first])]
         mine["hints"][(case.cut == "hints") | (mine["written"] == (case.cut == "writes"))] = 0
         found = replace(found, hints=replace(found.hints, tables=tables | {"hint_sets": rows}))
+    elif case.cut == "whole":
+        less = [tuple(p for p in before if p != first) for before in found.whole]
+        found = replace(found, whole=less)
     elif len(found.deps.nodes):
         found = replace(found, deps=cut_from(found.deps, case.cut, random, first))
     return {"deps": deps, "known": found}, nullcontext()

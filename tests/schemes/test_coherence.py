@@ -89,7 +89,7 @@ def policy(scheme, **overrides):
 
 
 def test_auto_depends_on_where_tbs_wait():
-    for scheme in (*POOLS, "tb_learned", "tb_bloom", "blockmaestro", "wireframe"):
+    for scheme in (*POOLS, "tb_learned", "tb_bloom", "tb_auto", "blockmaestro", "wireframe"):
         assert policy(scheme) == "argument"
     for scheme in ("host", "stream", "graph", "queues", "acs_hw", "acs_sw"):
         assert policy(scheme) == "kernel"

@@ -1,0 +1,180 @@
+"""The form of the edge between two kernels: none of its own, a kernel edge, or edges between TBs.
+
+An edge between TBs pays where a TB needs few TBs of the kernel before and can start early. All others are
+kernel edges, one counter for all. ``choose`` decides it from what the admission of a kernel knows: hints,
+grids, and which kernels in the window wait for which.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pysim.dependence.graph import build_graph
+from pysim.dependence.groups import Groups, assemble, reduce_preds
+from pysim.dependence.kernel_order import implied_kernels
+from pysim.dependence.patterns import pair_patterns
+from pysim.program.marks import has_tb_waits
+from pysim.program.regions import csr_offsets, expand_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pysim.dependence.groups import Dependences
+    from pysim.program.job import Job
+
+    from .hints import LaunchHints
+
+# why a pair of kernels has its form: the first that holds
+REASONS = {
+    "no hints": "kernel",  # that tell the TBs of one of them apart
+    "implied": "kernel",  # a path of other edges leads from the one to the other
+    "no data": "kernel",  # the later one only overwrites
+    "most": "kernel",  # a TB needs the share ``scheme.auto.share`` of the producer's TBs, or more
+    "turns": "kernel",  # TBs of the kernel wait for each other
+    "no room": "kernel",  # for its rules or TBs, in the scheduler
+    "few": "tb",  # each TB needs few
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PairForm:
+    """How kernel ``kernel`` waits for kernel ``producer``, and why (``REASONS``).
+
+    ``share``: of the producer's TBs, the most that a TB needs; ``rules``: rules that its edges between TBs take;
+    ``kept``: whether the edge is enforced, not implied by other kernel edges.
+    """
+
+    kernel: int
+    producer: int
+    reason: str
+    share: float
+    rules: int
+    kept: bool
+
+    @property
+    def form(self) -> str:
+        """The form: "tb", "kernel", or "none"."""
+        return REASONS[self.reason] if self.kept else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """The forms of all pairs, by (kernel, producer), and the edges that they make.
+
+    ``deps``: edges between TBs alone; ``whole``: kernels that each kernel waits for as a whole;
+    ``peak_rules``, ``peak_tbs``: most that the kernels of a window take.
+    """
+
+    pairs: list[PairForm]
+    deps: Dependences
+    whole: list[tuple[int, ...]]
+    peak_rules: int
+    peak_tbs: int
+
+
+class _Room:
+    """Rules, and states of TBs, that the last kernels of a window take in the scheduler."""
+
+    def __init__(self, tbs: Sequence[int], values: Mapping[str, int]) -> None:
+        self.tbs, self.window = tbs, values["scheme.window"]
+        self.most_rules, self.most_tbs = values["scheme.auto.rules"], values["scheme.auto.tbs"]
+        self.rules: deque[tuple[int, int]] = deque()  # (kernel, its rules)
+        self.states: set[int] = set()  # kernels whose TBs have states
+        self.peak_rules = self.peak_tbs = 0
+
+    def take(self, kernel: int, rules: int, producers: Sequence[int]) -> bool:
+        """Take room for a kernel that waits by TB for some others, if there is enough."""
+        oldest = kernel - self.window + 1
+        while self.rules and self.rules[0][0] < oldest:
+            self.rules.popleft()
+        self.states = {each for each in self.states if each >= oldest}
+        states = self.states | {kernel, *(each for each in producers if each >= oldest)}
+        held = sum(each for _, each in self.rules) + rules
+        tbs = sum(self.tbs[each] for each in states)
+        if held > self.most_rules or tbs > self.most_tbs:
+            return False
+        self.rules.append((kernel, rules))
+        self.states = states
+        self.peak_rules, self.peak_tbs = max(self.peak_rules, held), max(self.peak_tbs, tbs)
+        return True
+
+
+def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str, int]) -> Forms:
+    """Return the forms of all pairs of kernels with edges.
+
+    ``deps``: the edges that ``hints`` give.
+    """
+    rows = pair_patterns(build_graph(deps), [kernel.grid for kernel in job.kernels])
+    asked = [min(sources, default=kernel) for kernel, sources in enumerate(deps.preds)]
+    room, share_limit = (
+        _Room([kernel.tbs for kernel in job.kernels], values),
+        values["scheme.auto.share"] / 65536,
+    )
+    cuts = np.searchsorted(rows["kernel"], np.arange(len(job.kernels) + 1)).tolist()
+    found: list[tuple[int, int, str, float, int]] = []
+    for kernel, implied in enumerate(implied_kernels(deps.preds, asked)):
+        mine = rows[cuts[kernel] : cuts[kernel + 1]]
+        turns = has_tb_waits(job.kernels[kernel])
+        made: list[list[Any]] = []
+        few: list[int] = []
+        for place, row in enumerate(mine):
+            producer, share = int(row["producer_kernel"]), float(row["most"] / row["producer_tbs"])
+            tests = {
+                "no hints": not (hints.by_tb[kernel] and hints.by_tb[producer]),
+                "implied": implied(producer),
+                "no data": not row["raw"],
+                "most": share >= share_limit,
+                "turns": turns,
+                "few": True,
+            }
+            reason = next(name for name, holds in tests.items() if holds)
+            few += [place] if reason == "few" else []
+            made.append([kernel, producer, reason, share, hints.rules(kernel, producer)])
+        if few:
+            rules = sum(made[place][4] for place in few)
+            if not room.take(kernel, rules, [made[place][1] for place in few]):
+                for place in few:
+                    made[place][2] = "no room"
+        found += [(each[0], each[1], each[2], each[3], each[4]) for each in made]
+    return _made(found, deps, room)
+
+
+def _made(found: Sequence[tuple[int, int, str, float, int]], deps: Dependences, room: _Room) -> Forms:
+    """Return the forms with the edges that they make."""
+    count = len(deps.preds)
+    whole: list[list[int]] = [[] for _ in range(count)]
+    for kernel, producer, reason, _, _ in found:
+        if REASONS[reason] == "kernel":
+            whole[kernel].append(producer)
+    kept = reduce_preds([tuple(sorted(each)) for each in whole])
+    held = [set(each) for each in kept]
+    pairs = [PairForm(*each, REASONS[each[2]] == "tb" or each[1] in held[each[0]]) for each in found]
+    drop = {(each[1], each[0]) for each in found if REASONS[each[2]] == "kernel"}
+    return Forms(pairs, _without_pairs(deps, drop), kept, room.peak_rules, room.peak_tbs)
+
+
+def _without_pairs(deps: Dependences, drop: set[tuple[int, int]]) -> Dependences:
+    """Return the edges without those of some pairs (producer kernel, consumer kernel)."""
+    if not drop:
+        return deps
+    groups, count = deps.groups, len(deps.preds)
+    owner = np.searchsorted(deps.offsets, groups.producers, side="right") - 1
+    sizes, used = np.diff(groups.producer_ptr), np.diff(groups.consumer_ptr)
+    node = np.repeat(np.arange(len(groups), dtype=np.int64), sizes)
+    gone = np.array([producer * count + consumer for producer, consumer in drop], np.int64)
+    keep = ~np.isin(owner * count + groups.kernel[node], gone)
+    left = np.bincount(node[keep], minlength=len(groups)).astype(np.int64)
+    some = left > 0
+    made = Groups(
+        groups.kernel[some],
+        csr_offsets(left[some]),
+        groups.producers[keep],
+        groups.kinds[keep],
+        csr_offsets(used[some]),
+        groups.consumers[expand_ranges(groups.consumer_ptr[:-1][some], used[some])],
+    )
+    return assemble(made, deps.offsets, races=deps.races)

@@ -1,0 +1,138 @@
+"""Scheme ``tb_auto``: hints alone, no profile; the form of every edge is chosen at admission."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pysim.dependence.dependences import dependences
+from pysim.dependence.intra_kernel_sync import inherit_producers
+from pysim.schemes import hardware_cost
+from pysim.schemes.dependence_table import TableScheme
+from pysim.schemes.hardware_cost import Field, Structure, bits_for
+from pysim.schemes.in_kernel_sync import intra_kernel_plan
+from pysim.schemes.known_edges import KnownEdges
+from pysim.schemes.learned import without_barrier_edges
+from pysim.schemes.options import COHERENCE, PRIORITIES, SchemeOption
+from pysim.schemes.scheme import COHERENCE as POLICIES
+
+from .hints import HINT_BITS, LEVELS, launch_hints
+from .pair_forms import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pysim.dependence.dependences import Dependences
+    from pysim.machine.config import Config
+    from pysim.program.job import Job
+    from pysim.schemes.hardware_cost import Sizes
+    from pysim.schemes.launch_plan import LaunchPlan
+
+    from .pair_forms import Forms
+
+
+def _admission_ticks(
+    job: Job, count: NDArray[np.int64], forms: Forms, values: Mapping[str, int]
+) -> NDArray[np.uint64]:
+    """Return the ticks by which the admission of each launch waits for its edges; ``count``: its hints.
+
+    Hints of a launch are compared, and its rules computed, while the command processor reads the launch
+    before (``gpu.cp.admit``): only what takes longer delays it, and the first launch by the whole pipeline.
+    """
+    # each hint is compared with those of the launches that may be unfinished
+    before = np.concatenate(([0], np.cumsum(count)))
+    first = np.maximum(np.arange(len(count)) - values["scheme.window"] + 1, 0)
+    spent = count * (before[:-1] - before[first]) * values["scheme.auto.compare"]
+    for pair in forms.pairs:
+        spent[pair.kernel] += pair.rules * values["scheme.auto.rule"] if pair.form == "tb" else 0
+    # an untimed copy takes no time here either
+    paid = np.array([kernel.copy is None or kernel.copy.timed for kernel in job.kernels], bool)
+    spent = np.where(paid, np.maximum(spent - values["gpu.cp.admit"], 0), 0)
+    stated = np.flatnonzero(paid & (count > 0))
+    spent[stated[:1]] += values["scheme.auto.latency"]
+    return spent.astype(np.uint64)
+
+
+class AutoTable(TableScheme):
+    """The dependence table with edges from hints, in the form that pays."""
+
+    lists_fetched: ClassVar[bool] = False
+    coherence_ahead: ClassVar[tuple[str, ...]] = POLICIES
+
+    def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
+        """Return the edges in their forms, and the time of comparisons and rules before each admission."""
+        hints = launch_hints(job, values)
+        if hints.job is not job:
+            deps = dependences(hints.job)
+        barrier = hints.missing.astype(np.uint32)
+        if barrier.any():
+            deps = without_barrier_edges(deps, barrier)
+        forms = choose(job, inherit_producers(job, deps), hints, values)
+        spent = _admission_ticks(job, hints.count, forms, values)
+        none = np.zeros(len(spent), np.uint64)
+        return KnownEdges(forms.deps, barrier, spent, none, whole=forms.whole)
+
+    def coherence(self, values: Mapping[str, int]) -> str:
+        """Return as ``Scheme.coherence``; TBs that start ahead of their gate read past L1 by themselves."""
+        word = POLICIES[values["scheme.coherence"]]
+        return "argument" if word == "auto" else word
+
+    def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
+        """Return ``gs_order`` of a table whose edges the hardware computes."""
+        return super().core_order(job, values) | {"computed": 1}
+
+    def launch_plan(
+        self, options: Sequence[str], job: Job, deps: Dependences, config: Config
+    ) -> LaunchPlan | None:
+        """Return launches whose TBs may start ahead; not where TBs of a kernel wait for each other."""
+        turns = intra_kernel_plan(job, config.encoded())
+        return turns if turns is not None else super().launch_plan(options, job, deps, config)
+
+    def structures(
+        self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
+    ) -> list[Structure]:
+        """Return the table, the window with its hints, the rules and the states of TBs."""
+        entries, consumers = values["scheme.table.entries"], values["scheme.table.consumers"]
+        tb, place = bits_for(sizes.max_tbs), bits_for(sizes.window)
+        hint = (
+            Field("kernel", place, "place in the window"),
+            Field("range", sum(HINT_BITS), "mode, address, rectangle and loops"),
+        )
+        rule = (
+            Field("kernels", 2 * place, "the one that waits and the one waited for"),
+            Field("hints", 2 * bits_for(4 * sizes.window), "of the one and of the other"),
+            Field("loops", LEVELS * 3 * tb, "of each: step of the one in steps of the other, offset, width"),
+        )
+        state = (Field("ready", 1, "may be dispatched"), Field("ended", 1, "for rules of kernels to come"))
+        table, *_ = hardware_cost.table_structures(sizes, entries, consumers)
+        return [
+            table,
+            *hardware_cost.pool_structures(sizes),
+            Structure("hints of the window", sizes.window * 4, hint),
+            Structure("rules", values["scheme.auto.rules"], rule),
+            Structure("TBs with edges of their own", values["scheme.auto.tbs"], state),
+        ]
+
+
+TB_AUTO = AutoTable(
+    "tb_auto",
+    "Hints alone: each edge is of kernels or TBs, and TBs start ahead, as the scheduler decides.",
+    "gpu.cp.stream_gap",
+    pins=(
+        ("scheme.prologue", 1),
+        ("scheme.placement", "ahead"),
+        ("scheme.table.entries", 1024),
+        ("scheme.table.consumers", 1),
+    ),
+    options=PRIORITIES
+    | COHERENCE
+    | {
+        "held": SchemeOption("no TB starts ahead of its gate", (("scheme.prologue", 0),)),
+        "crowded": SchemeOption(
+            "TBs that start ahead take any free slot", (("scheme.placement", "first_free"),)
+        ),
+    },
+)

@@ -476,17 +476,19 @@ typedef struct gs_scheme_bloom_params {
 } gs_scheme_bloom_params;
 
 typedef struct gs_scheme_auto_params {
-    /* tb_auto: TBs of a kernel wait for TBs of another only if each needs less than this share of them; else for the whole kernel (granularity.md: set on 22 cases). [1/65536] */
+    /* tb_auto: TBs of a kernel wait for TBs of another only if each needs less than this share of them; else for the whole kernel (set on 22 cases: RNNs, Transformers, stencils, wavefronts, a CNN; two GPUs). [1/65536] */
     int64_t share;
-    /* tb_auto: hints a launch may have, each a strided range of one operand; a launch with more waits for whole kernels, and they for it (our choice). [count] */
+    /* tb_auto: hints a launch may have, each a strided range of one operand; of a launch with more, operands are stated as a whole, or joined (our choice). [count] */
     int64_t hints;
-    /* tb_auto: rules, of which each says that consecutive TBs wait for evenly spaced TBs, for which the scheduler has room; a kernel that finds too few waits for whole kernels (our choice). [count] */
+    /* tb_auto: hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window). [count] */
+    int64_t store;
+    /* tb_auto: rules for which the scheduler has room: names of two hints that conflict, from which it computes which TBs wait for one that ends; a kernel that finds too few waits for whole kernels (our choice). [count] */
     int64_t rules;
     /* tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice). [count] */
     int64_t tbs;
     /* tb_auto: time for each comparison of a hint of a new launch with one of an unfinished launch (assumed: four comparators of one a nanosecond each). [tick] */
     int64_t compare;
-    /* tb_auto: time to compute a rule from two hints (assumed: a pipelined division a nanosecond). [tick] */
+    /* tb_auto: time to set up a rule and its counters (assumed: a pipelined division a nanosecond). [tick] */
     int64_t rule;
     /* tb_auto: from a launch's first comparison to its first answer (assumed). [tick] */
     int64_t latency;

@@ -108,6 +108,15 @@ def union(spans: Ints) -> Ints:
     return np.stack([lo, hi], axis=1)
 
 
+def covering(spans: Ints, most: int) -> Ints:
+    """Return at most ``most`` ranges that cover sorted (n, 2) ranges, by closing the narrowest holes."""
+    if len(spans) <= most:
+        return spans
+    holes = spans[1:, 0] - spans[:-1, 1]
+    cuts = np.sort(np.argsort(-holes, kind="stable")[: most - 1])
+    return np.stack([spans[np.append(0, cuts + 1), 0], spans[np.append(cuts, len(spans) - 1), 1]], axis=1)
+
+
 def overlaps(spans: Ints, lo: int, hi: int) -> bool:
     """Whether any of sorted, disjoint (n, 2) ranges overlaps lo to hi (exclusive)."""
     at = int(np.searchsorted(spans[:, 0], hi)) - 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from pysim.dependence.kernel_order import reduce_preds
 from pysim.program.access_regions import checked_regions
-from pysim.program.regions import SECTOR
+from pysim.program.regions import SECTOR, covering
 
 from . import hardware_cost
 from .core_tables import CoreTables
@@ -38,15 +38,6 @@ if TYPE_CHECKING:
 MAX_SEGMENTS = 16  # segments a kernel, of reads and of writes each; the paper measured six to ten
 
 
-def _merge_to_limit(spans: Ints) -> Ints:
-    """Return at most ``MAX_SEGMENTS`` ranges that cover sorted ranges, by closing the narrowest holes."""
-    if len(spans) <= MAX_SEGMENTS:
-        return spans
-    holes = spans[1:, 0] - spans[:-1, 1]
-    cuts = np.sort(np.argsort(-holes, kind="stable")[: MAX_SEGMENTS - 1])
-    return np.stack([spans[np.append(0, cuts + 1), 0], spans[np.append(cuts, len(spans) - 1), 1]], axis=1)
-
-
 def _span(access: Access, tbs: int) -> tuple[int, int] | None:
     """Return the byte range from the first to the last sector that any TB touches; None: none."""
     tensor = access.tensor
@@ -67,9 +58,8 @@ def kernel_segments(kernel: Kernel) -> tuple[Ints, Ints]:
     """
     if kernel.footprint is not None:
         read = kernel.footprint.read_ranges(kernel.tbs, kernel.name)
-        return _merge_to_limit(read), _merge_to_limit(
-            kernel.footprint.written_ranges(kernel.tbs, kernel.name)
-        )
+        written = kernel.footprint.written_ranges(kernel.tbs, kernel.name)
+        return covering(read, MAX_SEGMENTS), covering(written, MAX_SEGMENTS)
     found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
     for access in kernel.accesses:
         span = _span(access, kernel.tbs)

@@ -23,7 +23,14 @@ from pysim.schemes.registry import parse_scheme
 SCHEMES = ("host", "stream", "graph", "tb_static", "tb_learned", "tb_ideal")
 # of other people's designs, and for comparison; tests/oracle/test_scheme_family.py runs them
 FAMILY = ("pool", "acs_hw", "acs_sw", "acs_sw:threads1+window16", "blockmaestro")
-FAMILY += ("blockmaestro:consumer+kernels4", "wireframe", "tb_bloom", "tb_bloom:exact", "tb_auto", "tb_auto:held")
+FAMILY += (
+    "blockmaestro:consumer+kernels4",
+    "wireframe",
+    "tb_bloom",
+    "tb_bloom:exact",
+    "tb_auto",
+    "tb_auto:held",
+)
 FAMILY += ("queues", "queues:stream+aware")
 
 # a small Volta: fewer SMs and slices, nothing else

@@ -82,6 +82,7 @@ SETTINGS = {
     "scheme.bloom.signature": ("bloom", "exact"),
     "scheme.auto.share": (0.0, 0.25, 1.0),
     "scheme.auto.hints": (1, 4, 16),
+    "scheme.auto.store": (1, 20, 256),
     "scheme.auto.rules": (1, 16, 256),
     "scheme.auto.tbs": (1, 64, 16384),
     "scheme.auto.compare": (0.0, 0.25, 300.0),

@@ -7,26 +7,31 @@ programmer or a compiler of tiles knows. An operand takes as many hints as its l
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pysim.program.access_regions import checked_regions
+from pysim.program.job import Access, Tensor
+from pysim.program.regions import covering, intersection, overlaps, union
+from pysim.program.written_memory import written_by_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pysim.program.job import Access, Job, Kernel
+    from pysim.program.job import Job, Kernel, Mode
 
     Ints = NDArray[np.int64]
 
+LEAST = 2  # hints for which each kernel of the window has room: what it reads, and what it writes
 LEVELS = 3  # nested loops of a hint
 ADDRESS_BITS = 48
 # mode, loops; address; rows, bytes of a row, distance of rows; of each loop how often and how far
-HINT_BITS = (2 + 2, ADDRESS_BITS, 3 * 32, LEVELS * (24 + 40))
+HINT_BITS = (2 + 2, ADDRESS_BITS, 16 + 24 + 24, LEVELS * (16 + 32))
 HINT_BYTES = -(-sum(HINT_BITS) // 8)
 
 
@@ -122,7 +127,8 @@ def _touched(access: Access, tbs: int) -> Ints:
     most_high, most_wide = (int(size[some].max(initial=0)) for size in (high, wide))
     row0, high = _uncut(row0, row1, tensor.rows, most_high)
     col0, wide = _uncut(col0, col1, tensor.cols, most_wide)
-    return np.stack([row0, col0, high, wide], axis=1)[some]
+    made: Ints = np.stack([row0, col0, high, wide], axis=1)[some]
+    return made
 
 
 def _uncut(first: Ints, end: Ints, limit: int, most: int) -> tuple[Ints, Ints]:
@@ -137,52 +143,105 @@ def _uncut(first: Ints, end: Ints, limit: int, most: int) -> tuple[Ints, Ints]:
 
 def _whole(access: Access) -> Access:
     """Return an access that states its operand as a whole for each TB."""
-    row = np.array([0, access.tensor.rows, 0, access.tensor.cols], np.int64)
+    return _stated(access.tensor, access.mode)
+
+
+def _stated(tensor: Tensor, mode: Mode) -> Access:
+    """Return an access of each TB to all of a tensor."""
+    row = np.array([0, tensor.rows, 0, tensor.cols], np.int64)
 
     def regions(tbs: Ints) -> Ints:
         return np.tile(row, (len(tbs), 1))
 
-    return replace(access, regions=regions)
+    return Access(tensor, mode, regions)
 
 
-def _operands(kernel: Kernel, counts: Sequence[int]) -> Ints:
+def _spans(kernel: Kernel, written: bool) -> Ints:
+    """Return the byte ranges that a launch reads, or those that it writes, by whole operands."""
+    if kernel.footprint is not None:
+        ranges = kernel.footprint.written_ranges if written else kernel.footprint.read_ranges
+        return ranges(kernel.tbs, kernel.name)
+    tensors = [access.tensor for access in kernel.accesses if (access.mode != "read") == written]
+    return union(np.array([(t.address, t.address + t.nbytes) for t in tensors], np.int64).reshape(-1, 2))
+
+
+def _coarse(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints]:
+    """Return a launch that states ``limit`` ranges or fewer, at least one of each mode, for all its TBs."""
+    reads = intersection(_spans(kernel, False), changing)
+    writes = _spans(kernel, True)
+    most = max(1, limit * len(reads) // max(1, len(reads) + len(writes)))
+    made: list[Access] = []
+    modes: tuple[Mode, Mode] = ("read", "write")
+    for mode, spans, room in zip(modes, (reads, writes), (most, max(1, limit - most)), strict=True):
+        for number, (first, end) in enumerate(covering(spans, room).tolist()):
+            made.append(_stated(Tensor(f"{mode} {number}", 1, end - first, 1, first), mode))
+    told = replace(kernel, accesses=tuple(made), footprint=None)
+    return told, _operands(told, [1] * len(made), changing)
+
+
+def _needs_hint(access: Access, changing: Ints) -> bool:
+    """Whether an operand is in memory that the job writes."""
+    tensor = access.tensor
+    return overlaps(changing, tensor.address, tensor.address + tensor.nbytes)
+
+
+def _operands(kernel: Kernel, counts: Sequence[int], changing: Ints) -> Ints:
     """Return the rows of ``LaunchHints.operands`` of a launch."""
-    tensors = [(access.tensor, access.mode != "read") for access in kernel.accesses]
-    ends = [(t.address, t.address + t.nbytes, written) for t, written in tensors]
-    return np.array([(*row, n) for row, n in zip(ends, counts, strict=True)], np.int64).reshape(-1, 4)
+    made = []
+    for access, count in zip(kernel.accesses, counts, strict=True):
+        if _needs_hint(access, changing):
+            tensor = access.tensor
+            made.append((tensor.address, tensor.address + tensor.nbytes, access.mode != "read", count))
+    return np.array(made, np.int64).reshape(-1, 4)
 
 
-def hinted(kernel: Kernel, limit: int) -> tuple[Kernel, Ints, bool]:
+def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bool]:
     """Return a launch that touches what its hints state, its operands, and whether hints tell TBs apart.
 
-    Where its operands take more than ``limit`` hints, those with most are stated as a whole until the others
-    fit. Recorded addresses are stated as ranges of the launch, not of its TBs: those of an earlier launch.
+    ``changing``: memory that the job writes; what it never writes, such as weights, needs no hint. Where the
+    operands take more than ``limit`` hints, those with most are stated as a whole until the others fit, and
+    at last neighbours are joined. Recorded addresses are stated as ranges of the launch, not of its TBs.
     """
-    if kernel.copy is not None or kernel.footprint is not None:
-        return kernel, _operands(kernel, [1] * len(kernel.accesses)), kernel.footprint is None
-    counts = [loops_of(_touched(access, kernel.tbs)) for access in kernel.accesses]
+    if kernel.copy is not None:
+        return kernel, _operands(kernel, [1] * len(kernel.accesses), changing), True
+    if kernel.footprint is not None:
+        return *_coarse(kernel, changing, limit), False
     accesses = list(kernel.accesses)
+    counts = [loops_of(_touched(each, kernel.tbs)) if _needs_hint(each, changing) else 0 for each in accesses]
     while sum(counts) > limit and max(counts) > 1:
         most = counts.index(max(counts))
         counts[most], accesses[most] = 1, _whole(accesses[most])
+    if sum(counts) > limit:
+        return *_coarse(kernel, changing, limit), False
     if accesses != list(kernel.accesses):
         kernel = replace(kernel, accesses=tuple(accesses))
-    return kernel, _operands(kernel, counts), True
+    return kernel, _operands(kernel, counts, changing), True
 
 
 def launch_hints(job: Job, values: Mapping[str, int]) -> LaunchHints:
-    """Return the hints of all launches; a share ``scheme.auto.missing`` of kernels, but no copy, has none."""
-    limit, share = values["scheme.auto.hints"], values["scheme.auto.missing"] / 65536
+    """Return the hints of all launches; a share ``scheme.auto.missing`` of kernels, but no copy, has none.
+
+    Each kernel of the window has room for ``LEAST`` hints; the rest of ``scheme.auto.store`` is for those
+    that have more, in launch order.
+    """
+    share = values["scheme.auto.missing"] / 65536
     lost = np.random.default_rng(values["sim.seed"]).random(len(job.kernels)) < share
     lost &= np.array([kernel.copy is None for kernel in job.kernels], bool)
     operands = [np.zeros((0, 4), np.int64)] * len(job.kernels)
     by_tb = np.zeros(len(job.kernels), bool)
     made: list[Kernel] = []
+    changing = written_by_job(job)
+    window = min(values["scheme.window"], len(job.kernels))
+    more = max(0, values["scheme.auto.store"] - LEAST * window)  # hints beyond the least, for all
+    taken: deque[int] = deque([0] * (window - 1))  # of them, by the kernels before in the window
     for index, kernel in enumerate(job.kernels):
-        if lost[index]:
-            made.append(kernel)
-            continue
-        told, operands[index], by_tb[index] = hinted(kernel, limit)
+        told, extra = kernel, 0
+        if not lost[index]:
+            limit = min(values["scheme.auto.hints"], LEAST + more - sum(taken))
+            told, operands[index], by_tb[index] = hinted(kernel, changing, max(LEAST, limit))
+            extra = max(0, int(operands[index][:, 3].sum()) - LEAST)
         made.append(told)
+        taken.append(extra)
+        taken.popleft()
     changed = any(told is not kernel for told, kernel in zip(made, job.kernels, strict=True))
     return LaunchHints(replace(job, kernels=made) if changed else job, operands, by_tb, lost)

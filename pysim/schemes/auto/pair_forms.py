@@ -44,8 +44,8 @@ REASONS = {
 class PairForm:
     """How kernel ``kernel`` waits for kernel ``producer``, and why (``REASONS``).
 
-    ``share``: of the producer's TBs, the most that a TB needs; ``rules``: rules that its edges between TBs take;
-    ``kept``: whether the edge is enforced, not implied by other kernel edges.
+    ``share``: of the producer's TBs, the most that a TB needs; ``rules``: rules that its edges between TBs
+    take; ``kept``: whether the edge is enforced, not implied by other kernel edges.
     """
 
     kernel: int

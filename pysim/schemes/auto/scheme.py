@@ -17,7 +17,7 @@ from pysim.schemes.learned import without_barrier_edges
 from pysim.schemes.options import COHERENCE, PRIORITIES, SchemeOption
 from pysim.schemes.scheme import COHERENCE as POLICIES
 
-from .hints import HINT_BITS, LEVELS, launch_hints
+from .hints import HINT_BITS, LEAST, launch_hints
 from .pair_forms import choose
 
 if TYPE_CHECKING:
@@ -94,26 +94,36 @@ class AutoTable(TableScheme):
     def structures(
         self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
     ) -> list[Structure]:
-        """Return the table, the window with its hints, the rules and the states of TBs."""
-        entries, consumers = values["scheme.table.entries"], values["scheme.table.consumers"]
-        tb, place = bits_for(sizes.max_tbs), bits_for(sizes.window)
+        """Return the window with its hints, the rules, the counters and the states of TBs.
+
+        Which TBs a counter releases follows from its rule, so that no list and no range is kept.
+        """
+        held = max(values["scheme.auto.store"], LEAST * sizes.window)
         hint = (
-            Field("kernel", place, "place in the window"),
+            Field("kernel", bits_for(sizes.window), "place in the window"),
             Field("range", sum(HINT_BITS), "mode, address, rectangle and loops"),
         )
-        rule = (
-            Field("kernels", 2 * place, "the one that waits and the one waited for"),
-            Field("hints", 2 * bits_for(4 * sizes.window), "of the one and of the other"),
-            Field("loops", LEVELS * 3 * tb, "of each: step of the one in steps of the other, offset, width"),
+        rule = (Field("hints", 2 * bits_for(held), "of a kernel that waits, and of one that it waits for"),)
+        counter = (
+            Field("kind", 2, "of a group, a TB's own, a kernel's"),
+            Field("kernel", bits_for(sizes.window), "place in the window of the kernel that waits"),
+            Field("left", bits_for(sizes.max_producers + 1), "ends still waited for"),
         )
-        state = (Field("ready", 1, "may be dispatched"), Field("ended", 1, "for rules of kernels to come"))
-        table, *_ = hardware_cost.table_structures(sizes, entries, consumers)
+        state = (
+            Field("ready", 1, "may be dispatched"),
+            Field("ended", 1, "for rules of kernels to come"),
+        )
+        share = Field("taken", bits_for(-(-sizes.max_tbs // sizes.sms) + 1), "TBs of the oldest kernel")
+        ahead = [hardware_cost.waiting_tbs(sizes)] if values["scheme.prologue"] else []
+        even = [Structure("even shares", sizes.sms, (share,))] if values["scheme.prologue"] else []
         return [
-            table,
             *hardware_cost.pool_structures(sizes),
-            Structure("hints of the window", sizes.window * 4, hint),
+            Structure("hints of the window", held, hint),
             Structure("rules", values["scheme.auto.rules"], rule),
+            Structure("counters", values["scheme.table.entries"], counter),
             Structure("TBs with edges of their own", values["scheme.auto.tbs"], state),
+            *ahead,
+            *even,
         ]
 
 
@@ -124,8 +134,9 @@ TB_AUTO = AutoTable(
     pins=(
         ("scheme.prologue", 1),
         ("scheme.placement", "ahead"),
-        ("scheme.table.entries", 1024),
-        ("scheme.table.consumers", 1),
+        ("scheme.table.entries", 2048),
+        # rules say what a counter releases
+        ("scheme.table.consumers", 65536),
     ),
     options=PRIORITIES
     | COHERENCE

@@ -1,0 +1,181 @@
+"""tb_auto: how many hints operands take, which form a pair of kernels gets, and what TBs ahead win."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pysim import simulate
+from pysim.dependence.dependences import dependences
+from pysim.machine.config import Config
+from pysim.machine.devices import device
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.warp_program import Code, Program
+from pysim.schemes.auto.hints import LEVELS, launch_hints, loops_of
+from pysim.schemes.auto.pair_forms import choose
+from pysim.schemes.hardware_cost import Sizes, on_chip_bits
+from pysim.schemes.registry import parse_scheme
+from pysim.workloads import make
+from tests.core.harness import execute, oracle, tiny
+
+NOTHING = Code()
+NOTHING.exit()
+PROGRAM = Program("nothing", (tuple(NOTHING.ops),), 1, 16, 0, 0)
+
+
+# ---- hints ----
+@given(st.lists(st.tuples(st.integers(3, 5), st.integers(-9, 9)), min_size=1, max_size=LEVELS))
+def test_nested_loops_are_one_hint(loops):
+    """Innermost first: (how often, how far)."""
+    places = np.zeros(1, np.int64)
+    for level, (count, step) in enumerate(loops):
+        places = np.concatenate([places + n * step * 100**level for n in range(count)])
+    assert loops_of(np.stack([0 * places, places], axis=1)) == 1
+
+
+def test_what_breaks_a_loop_takes_hints_of_its_own():
+    row = np.arange(100)
+    table = np.stack([row // 10 * 5, row % 10 * 3], axis=1)
+    assert loops_of(table) == 1
+    table[37] += 1
+    assert 1 < loops_of(table) <= 8
+    assert loops_of(np.random.default_rng(0).integers(0, 1000, (50, 2))) >= 20
+    assert loops_of(table[:0]) == 0
+
+
+def shifted(tensor, halo=0):
+    """TB t touches row t, and ``halo`` rows on either side."""
+
+    def regions(tbs):
+        lo, hi = np.maximum(tbs - halo, 0), np.minimum(tbs + halo + 1, tensor.rows)
+        return np.stack([lo, hi, 0 * tbs, 0 * tbs + tensor.cols], axis=1)
+
+    return regions
+
+
+def scattered(tensor):
+    def regions(tbs):
+        rows = np.random.default_rng(1).permutation(tensor.rows)[tbs]
+        return np.stack([rows, rows + 1, 0 * tbs, 0 * tbs + tensor.cols], axis=1)
+
+    return regions
+
+
+def kernel(name, tbs, *accesses):
+    return Kernel(name, PROGRAM, (tbs, 1, 1), (), tuple(Access(*each) for each in accesses))
+
+
+def values(**overrides):
+    return tiny(**overrides).encoded()
+
+
+def test_hints_name_changing_memory_alone_and_are_not_cut_at_the_ends_of_an_operand():
+    memory = Memory()
+    a, b, w = (memory.tensor(name, 32, 64, 4) for name in "abw")
+    one = kernel("one", 32, (w, "read", shifted(w)), (a, "write", shifted(a)))
+    two = kernel("two", 32, (a, "read", shifted(a, 1)), (b, "write", shifted(b)))
+    job = Job("job", [one, two])
+    hints = launch_hints(job, values())
+    assert hints.count.tolist() == [1, 2]  # none of weights, one of rows with a halo
+    assert hints.by_tb.all()
+    assert hints.job is job
+    assert hints.rules(1, 0) == 1
+    assert hints.packet_bytes.tolist() == [33, 66]
+
+
+def test_an_operand_without_a_rule_is_stated_as_a_whole():
+    memory = Memory()
+    a, b = (memory.tensor(name, 64, 64, 4) for name in "ab")
+    one = kernel("one", 64, (a, "write", scattered(a)))
+    two = kernel("two", 64, (a, "read", shifted(a)), (b, "write", shifted(b)))
+    job = Job("job", [one, two])
+    hints = launch_hints(job, values())
+    assert hints.count.tolist() == [1, 2]
+    forms = choose(hints.job, dependences(hints.job), hints, values())
+    assert [(p.producer, p.kernel, p.reason, p.form) for p in forms.pairs] == [(0, 1, "most", "kernel")]
+    assert forms.whole == [(), (0,)]
+    # with room for its many hints, it is told TB by TB
+    roomy = values(scheme__auto__hints=64)
+    assert choose(job, dependences(job), launch_hints(job, roomy), roomy).pairs[0].form == "tb"
+
+
+def test_many_operands_share_hints():
+    """The store has room for two hints of each kernel of the window, and for more in launch order."""
+    memory = Memory()
+    inputs = [memory.tensor(f"i{n}", 1, 64, 4) for n in range(40)]
+    makers = [kernel(f"m{n}", 1, (t, "write", shifted(t))) for n, t in enumerate(inputs)]
+    out = memory.tensor("out", 1, 64, 4)
+    user = kernel("user", 1, *((t, "read", shifted(t)) for t in inputs), (out, "write", shifted(out)))
+    hints = launch_hints(Job("job", [*makers, user]), values())
+    assert hints.count[-1] <= 16
+    assert not hints.by_tb[-1]
+    few = launch_hints(Job("job", [*makers, user]), values(scheme__auto__store=1))
+    assert few.count[-1] == 2
+
+
+def test_a_launch_without_hints_runs_after_barriers():
+    job = make("gru:hidden=64,batch=4,timesteps=3,layers=2")
+    case = tiny(scheme__auto__missing=1.0)
+    all_lost = execute(job, "tb_auto", case).totals.end
+    assert all_lost > 1.2 * execute(job, "tb_auto", tiny()).totals.end
+    execute(job, "tb_auto", oracle(scheme__auto__missing=0.5))
+
+
+# ---- forms ----
+def chosen(text, **overrides):
+    job = make(text)
+    settings = values(**overrides)
+    return choose(job, dependences(job), launch_hints(job, settings), settings)
+
+
+def test_each_pair_says_why_it_has_its_form():
+    forms = chosen("fdtd2d")
+    said = {(pair.reason, pair.form) for pair in forms.pairs}
+    assert ("few", "tb") in said
+    assert ("implied", "none") in said
+    assert {kernel for kernel, each in enumerate(forms.whole) if each} == {
+        pair.kernel for pair in forms.pairs if pair.form == "kernel"
+    }
+    assert {pair.reason for pair in chosen("gru:timesteps=4,layers=2").pairs} >= {"implied", "most"}
+
+
+def test_the_share_draws_the_line():
+    few = [pair for pair in chosen("nw:n=256", scheme__auto__share=1.0).pairs if pair.form == "tb"]
+    none = [pair for pair in chosen("nw:n=256", scheme__auto__share=0.0).pairs if pair.form == "tb"]
+    assert few
+    assert not none
+
+
+@pytest.mark.parametrize(("name", "limit"), [("rules", 2), ("tbs", 1000)])
+def test_kernels_beyond_the_room_wait_for_whole_kernels(name, limit):
+    forms = chosen("fdtd2d", **{f"scheme__auto__{name}": limit})
+    assert forms.peak_rules <= (limit if name == "rules" else 1024)
+    assert forms.peak_tbs <= (limit if name == "tbs" else 16384)
+    assert any(pair.reason == "no room" for pair in forms.pairs)
+    execute(make("fdtd2d:n=96,steps=3"), "tb_auto", oracle(**{f"scheme__auto__{name}": limit}))
+
+
+# ---- the scheme ----
+@pytest.mark.parametrize("gpu", ["titan_v", "h200"])
+def test_it_is_no_slower_than_the_best_of_others(gpu):
+    """GRU: kernel edges and TBs ahead; HotSpot: edges between TBs."""
+    for text in ("gru:hidden=256,batch=8,timesteps=4,layers=2", "hotspot:n=384"):
+        made = simulate(gpu, make(text), "graph,pool,tb_static,tb_static:reduced,tb_auto", baseline=False)
+        times = [made.time_us(each) for each in ("graph", "pool", "tb_static", "tb_static:reduced")]
+        assert made.time_us("tb_auto") <= 1.02 * min(times)
+
+
+def test_tbs_ahead_take_an_even_share_of_an_sm():
+    """Else SMs that are idle first take too many, and the others none: the whole kernel waits for them."""
+    job = make("gru:hidden=768,batch=16,timesteps=3,layers=2")
+    made = simulate("titan_v", job, "tb_auto,tb_auto:crowded,tb_auto:held", baseline=False)
+    assert made.time_us("tb_auto") < made.time_us("tb_auto:held") < made.time_us("tb_auto:crowded")
+
+
+def test_what_it_keeps_on_the_chip():
+    for gpu in ("titan_v", "h200"):
+        case = parse_scheme("tb_auto")
+        job = make("gru:timesteps=40,layers=2")
+        settings = Config.resolve(device(gpu), dict(case.pins)).encoded()
+        kept = case.scheme.structures(Sizes.of(job, 1, settings), settings, {})
+        assert 16 < on_chip_bits(kept) / 8192 <= 32

@@ -41,6 +41,7 @@ typedef struct gs_launch {
     uint32_t first_node, nodes; /* the nodes that its TBs wait for */
     uint32_t first_form, forms; /* coarser forms of these nodes, finest first: slice of `forms` */
     uint32_t first_link, links; /* nodes of forms that its TBs count down: slice of `links` */
+    uint32_t exact;             /* table entries of these nodes, 0: it is not known */
     uint32_t shared;            /* 1: its TBs always share counters: a form, or whole kernels */
     uint32_t first_tb_row;      /* 0xffffffff: every TB has row 0; else index into tb_rows, one a TB */
     uint32_t first_block; /* 0xffffffff: nothing is recorded; else index into blocks, one a warp: TB * warps +
@@ -161,6 +162,8 @@ typedef struct gs_order {
         placement; /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel while
                       an older one has not ended; 2 where the last producer ran, if there is room; 3 as 1, but
                       only of the oldest kernel with TBs left, where it has a prologue */
+    uint32_t patience; /* table: so many kernels are admitted whatever form of their nodes fits, later ones
+                          when the exact form does; 0: all are, with any form */
     uint32_t affinity; /* 2: ready TBs that are searched for one whose producer ran where a slot is free */
     uint32_t reserve;  /* table: 65536ths of all warps that newer kernels leave to the oldest with TBs left */
     uint32_t queues;   /* queues of AQL packets, see aql_queues.c; 0: there are none */

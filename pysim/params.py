@@ -316,6 +316,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("store", 256, "count", 1, 1 << 22, "tb_auto: hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window)."),
         Param("rules", 1024, "count", 1, 1 << 20, "tb_auto: rules for which the scheduler has room: names of two hints that conflict, from which it computes which TBs wait for one that ends; a kernel that finds too few waits for whole kernels (our choice)."),
         Param("tbs", 16384, "count", 1, 1 << 24, "tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice)."),
+        Param("ahead", 4, "count", 0, 1 << 20, "tb_auto: kernels after the oldest unfinished one that are admitted whatever form of their edges there is room for; later ones when there are counters for their exact edges (0: all are admitted at once; our choice)."),
         Param("compare", 0.25, "ns", 0, 1e5, "tb_auto: time for each comparison of a hint of a new launch with one of an unfinished launch (assumed: four comparators of one a nanosecond each)."),
         Param("rule", 1.0, "ns", 0, 1e5, "tb_auto: time to set up a rule and its counters (assumed: a pipelined division a nanosecond)."),
         Param("latency", 100.0, "ns", 0, 1e6, "tb_auto: from a launch's first comparison to its first answer (assumed)."),

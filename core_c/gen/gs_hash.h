@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0xac1229246e0848deULL
+#define GS_TABLES_HASH 0x2b34536edc60c976ULL

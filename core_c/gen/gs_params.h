@@ -486,6 +486,8 @@ typedef struct gs_scheme_auto_params {
     int64_t rules;
     /* tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice). [count] */
     int64_t tbs;
+    /* tb_auto: kernels after the oldest unfinished one that are admitted whatever form of their edges there is room for; later ones when there are counters for their exact edges (0: all are admitted at once; our choice). [count] */
+    int64_t ahead;
     /* tb_auto: time for each comparison of a hint of a new launch with one of an unfinished launch (assumed: four comparators of one a nanosecond each). [tick] */
     int64_t compare;
     /* tb_auto: time to set up a rule and its counters (assumed: a pipelined division a nanosecond). [tick] */

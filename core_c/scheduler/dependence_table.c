@@ -164,7 +164,12 @@ int gs_table_has_room(const gs_sim *sim, u32 kernel)
     if (sim->order.bloom) {
         return gs_bloom_room(sim, kernel);
     }
-    if (sim->order.infinite || sim->sched.table_entries < sim->order.entries) {
+    u32 taken = gs_min32(sim->sched.table_entries, sim->order.entries);
+    if (sim->order.patience && kernel - sim->sched.oldest_unfinished >= sim->order.patience && !l->shared &&
+        l->exact > sim->order.entries - taken) {
+        return 0; /* those before it will end and free entries */
+    }
+    if (sim->order.infinite || taken < sim->order.entries) {
         return 1;
     }
     if (l->shared && l->forms == 0) {

@@ -171,7 +171,7 @@ def coarse_forms(job: Job, deps: Dependences, values: Mapping[str, int]) -> Coar
     grids = [kernel.grid for kernel in job.kernels]
     tables = [tbs_per_counter(grids, most) for most in COUNTER_LIMITS]
     maker = _FormMaker(groups, deps.offsets, grids)
-    launch = {name: np.zeros(count, np.int64) for name in ("shared", "first_form", "forms")}
+    launch = {name: np.zeros(count, np.int64) for name in ("shared", "exact", "first_form", "forms")}
     made: list[_CoarseForm] = []
     owners: list[int] = []
     producers, consumers = np.diff(groups.producer_ptr), np.diff(groups.consumer_ptr)
@@ -191,6 +191,7 @@ def coarse_forms(job: Job, deps: Dependences, values: Mapping[str, int]) -> Coar
         used = groups.consumers[groups.consumer_ptr[nodes.start] : groups.consumer_ptr[nodes.stop]]
         held += int((np.bincount(used) > 1).sum())
         launch["shared"][kernel] = asked > allowed
+        launch["exact"][kernel] = held
         last = np.inf if asked > allowed else held
         if last <= steady:
             continue

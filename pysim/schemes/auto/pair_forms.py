@@ -17,6 +17,7 @@ from pysim.dependence.graph import build_graph
 from pysim.dependence.groups import Groups, assemble, reduce_preds
 from pysim.dependence.kernel_order import implied_kernels
 from pysim.dependence.patterns import pair_patterns
+from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.program.marks import has_tb_waits
 from pysim.program.regions import csr_offsets, expand_ranges
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 # why a pair of kernels has its form: the first that holds
 REASONS = {
     "no hints": "kernel",  # that tell the TBs of one of them apart
+    "covered": "none",  # edges to and from one other kernel imply each of its edges: their rules compose
     "implied": "kernel",  # a path of other edges leads from the one to the other
     "no data": "kernel",  # the later one only overwrites
     "most": "kernel",  # a TB needs the share ``scheme.auto.share`` of the producer's TBs, or more
@@ -109,6 +111,7 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
     ``deps``: the edges that ``hints`` give.
     """
     rows = pair_patterns(build_graph(deps), [kernel.grid for kernel in job.kernels])
+    reduced = [{*sources} for sources in reduce_transitively(deps).preds]
     asked = [min(sources, default=kernel) for kernel, sources in enumerate(deps.preds)]
     room, share_limit = (
         _Room([kernel.tbs for kernel in job.kernels], values),
@@ -125,6 +128,7 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
             producer, share = int(row["producer_kernel"]), float(row["most"] / row["producer_tbs"])
             tests = {
                 "no hints": not (hints.by_tb[kernel] and hints.by_tb[producer]),
+                "covered": implied(producer) and producer not in reduced[kernel],
                 "implied": implied(producer),
                 "no data": not row["raw"],
                 "most": share >= share_limit,
@@ -153,7 +157,7 @@ def _made(found: Sequence[tuple[int, int, str, float, int]], deps: Dependences, 
     kept = reduce_preds([tuple(sorted(each)) for each in whole])
     held = [set(each) for each in kept]
     pairs = [PairForm(*each, REASONS[each[2]] == "tb" or each[1] in held[each[0]]) for each in found]
-    drop = {(each[1], each[0]) for each in found if REASONS[each[2]] == "kernel"}
+    drop = {(each[1], each[0]) for each in found if REASONS[each[2]] != "tb"}
     return Forms(pairs, _without_pairs(deps, drop), kept, room.peak_rules, room.peak_tbs)
 
 

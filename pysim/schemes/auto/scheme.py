@@ -82,7 +82,7 @@ class AutoTable(TableScheme):
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
         """Return ``gs_order`` of a table whose edges the hardware computes."""
-        return super().core_order(job, values) | {"computed": 1}
+        return super().core_order(job, values) | {"computed": 1, "patience": values["scheme.auto.ahead"]}
 
     def launch_plan(
         self, options: Sequence[str], job: Job, deps: Dependences, config: Config
@@ -135,6 +135,8 @@ TB_AUTO = AutoTable(
         ("scheme.prologue", 1),
         ("scheme.placement", "ahead"),
         ("scheme.table.entries", 2048),
+        # the exact form, unless the first kernels of the window take too many (scheme.auto.ahead)
+        ("scheme.table.share", 1.0),
         # rules say what a counter releases
         ("scheme.table.consumers", 65536),
     ),

@@ -312,7 +312,8 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     ),
     "scheme.auto": (
         Param("share", 0.25, "share", 0, 1, "tb_auto: TBs of a kernel wait for TBs of another only if each needs less than this share of them; else for the whole kernel (set on 22 cases: RNNs, Transformers, stencils, wavefronts, a CNN; two GPUs)."),
-        Param("hints", 16, "count", 1, 1 << 16, "tb_auto: hints a launch may have, each a strided range of one operand; of a launch with more, operands are stated as a whole, or joined (our choice)."),
+        Param("waiting", 0.5, "share", 0, 1, "tb_auto: the same if less than this share of a kernel's TBs wait for any TB of the other (set as scheme.auto.share)."),
+        Param("hints", 32, "count", 1, 1 << 16, "tb_auto: hints a launch may have, each a strided range of one operand; of a launch with more, operands are stated as a whole, or joined (our choice)."),
         Param("store", 256, "count", 1, 1 << 22, "tb_auto: hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window)."),
         Param("rules", 1024, "count", 1, 1 << 20, "tb_auto: rules for which the scheduler has room: names of two hints that conflict, from which it computes which TBs wait for one that ends; a kernel that finds too few waits for whole kernels (our choice)."),
         Param("tbs", 16384, "count", 1, 1 << 24, "tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice)."),

@@ -478,6 +478,8 @@ typedef struct gs_scheme_bloom_params {
 typedef struct gs_scheme_auto_params {
     /* tb_auto: TBs of a kernel wait for TBs of another only if each needs less than this share of them; else for the whole kernel (set on 22 cases: RNNs, Transformers, stencils, wavefronts, a CNN; two GPUs). [1/65536] */
     int64_t share;
+    /* tb_auto: the same if less than this share of a kernel's TBs wait for any TB of the other (set as scheme.auto.share). [1/65536] */
+    int64_t waiting;
     /* tb_auto: hints a launch may have, each a strided range of one operand; of a launch with more, operands are stated as a whole, or joined (our choice). [count] */
     int64_t hints;
     /* tb_auto: hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window). [count] */

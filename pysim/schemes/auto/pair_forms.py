@@ -35,10 +35,10 @@ REASONS = {
     "covered": "none",  # edges to and from one other kernel imply each of its edges: their rules compose
     "implied": "kernel",  # a path of other edges leads from the one to the other
     "no data": "kernel",  # the later one only overwrites
-    "most": "kernel",  # a TB needs the share ``scheme.auto.share`` of the producer's TBs, or more
+    "most": "kernel",  # most TBs wait, and one needs ``scheme.auto.share`` of the producer's TBs or more
     "turns": "kernel",  # TBs of the kernel wait for each other
     "no room": "kernel",  # for its rules or TBs, in the scheduler
-    "few": "tb",  # each TB needs few
+    "few": "tb",  # each TB needs few, or few TBs wait
 }
 
 
@@ -117,6 +117,7 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
         _Room([kernel.tbs for kernel in job.kernels], values),
         values["scheme.auto.share"] / 65536,
     )
+    waiting_limit = values["scheme.auto.waiting"] / 65536
     cuts = np.searchsorted(rows["kernel"], np.arange(len(job.kernels) + 1)).tolist()
     found: list[tuple[int, int, str, float, int]] = []
     for kernel, implied in enumerate(implied_kernels(deps.preds, asked)):
@@ -131,7 +132,7 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
                 "covered": implied(producer) and producer not in reduced[kernel],
                 "implied": implied(producer),
                 "no data": not row["raw"],
-                "most": share >= share_limit,
+                "most": share >= share_limit and row["waiting"] >= waiting_limit * row["tbs"],
                 "turns": turns,
                 "few": True,
             }

@@ -136,7 +136,7 @@ TB_AUTO = AutoTable(
         ("scheme.placement", "ahead"),
         ("scheme.table.entries", 2048),
         # the exact form, unless the first kernels of the window take too many (scheme.auto.ahead)
-        ("scheme.table.share", 1.0),
+        ("scheme.table.share", 1),
         # rules say what a counter releases
         ("scheme.table.consumers", 65536),
     ),

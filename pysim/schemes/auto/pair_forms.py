@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysim.dependence.graph import build_graph
-from pysim.dependence.groups import Groups, assemble, reduce_preds
-from pysim.dependence.kernel_order import implied_kernels
+from pysim.dependence.groups import Groups, assemble
+from pysim.dependence.kernel_order import implied_kernels, reduce_preds
 from pysim.dependence.patterns import pair_patterns
 from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.program.marks import has_tb_waits

@@ -9,6 +9,7 @@ import pytest
 
 import pysim
 from pysim.errors import ConfigError, WorkloadError
+from pysim.program.library_kernels import stands_in
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -98,16 +99,13 @@ def test_attention_is_one_operation_and_reads_the_projection():
     assert count(graph)["_scaled_dot_product_cudnn_attention_backward"] == 1
 
 
-def test_attention_in_fp32_has_no_template_and_products_stand_in():
-    model = encoder().float()
-    with pytest.raises(
-        WorkloadError, match=r"_efficient_attention x 1 .*fmha_cutlassF of fp32: not measured"
-    ):
-        pysim.from_torch(model, torch.empty(2, 128, 256))
-    job = pysim.from_torch(model, torch.empty(2, 128, 256), approximate=True)
-    marked = [k.name for k in job.kernels if "approximate" in k.library]
-    assert "softmax" in marked
+@pytest.mark.parametrize("gpu", ["h200", "titan_v"])
+def test_attention_in_fp32_has_no_template_and_products_stand_in(gpu):
+    job = pysim.from_torch(encoder().float(), torch.empty(2, 128, 256), device=gpu)
+    marked = [k for k in job.kernels if "for fmha_cutlassF" in k.library]
+    assert [k.name for k in marked].count("softmax") == 1
     assert len(marked) == 3
+    assert all(stands_in(k) and "not measured" in k.library for k in marked)
 
 
 def test_attention_of_heads_that_no_fused_kernel_takes_is_products_and_a_softmax():
@@ -287,3 +285,30 @@ def test_addresses_of_a_layer_are_used_again_by_the_next():
     assert [k.program for k in job.kernels[14:28]] == [
         k.program for k in itertools.islice(job.kernels, 28, 42)
     ]
+
+
+def test_attention_of_any_length_trains_in_fp32():
+    """Rows of products are padded; operations count those that there are."""
+    model = encoder().float()
+    job = pysim.from_torch(model, torch.empty(1, 13, 256), train="adamw")
+    padded = [k for k in job.kernels if "padded to whole vectors" in k.library]
+    names = [k.name for k in padded]
+    assert names.count("softmax") == 2  # shares are computed again for gradients
+    assert names.count("softmax_backward") == 1
+    even = pysim.from_torch(model, torch.empty(1, 16, 256), train="adamw")
+    assert 12 / 16 < job.totals.flops / even.totals.flops < 13.5 / 16
+
+
+def test_attention_with_a_bias_waits_for_it_in_training():
+    class Biased(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias = nn.Parameter(torch.empty(4, 16, 16))
+            self.scale = nn.Linear(64, 64)
+
+        def forward(self, x):
+            return nn.functional.scaled_dot_product_attention(self.scale(x), x, x, attn_mask=self.bias * 2)
+
+    job = pysim.from_torch(Biased(), torch.empty(2, 4, 16, 64), train="sgd")
+    softmax = next(k for k in job.kernels if k.name == "softmax")
+    assert any(a.tensor.nbytes == 4 * 16 * 16 * 4 for a in softmax.accesses)

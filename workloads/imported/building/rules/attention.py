@@ -18,7 +18,7 @@ from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.pointwise_costs import ADD
 from pysim.workloads.library.memory.pointwise_parts import Work, whole
 
-from .attention_products import by_products
+from .attention_products import added_to_scores, by_products
 from .pointwise import element_wise, reach
 
 FLASH = stand_in("FlashAttention-2 for one query")
@@ -26,6 +26,7 @@ TILE = 128
 PRODUCTS = stand_in("attention by products")  # before Hopper no fused kernel has a template
 SHARED = stand_in("keys and values once for each head")
 PADDED = stand_in("padded to whole tiles")
+BIASED = stand_in("attention by products, for a fused kernel with a bias", measured=False)
 WITHOUT = stand_in("waits for its bias, which it does not read")
 
 
@@ -36,12 +37,13 @@ def forward(builder: Builder, node: Node) -> None:
         return
     problem, dropped = _problem(node), node.number("dropout_p") > 0
     q, k, v, out = node.ref("query"), node.ref("key"), node.ref("value"), node.outputs[0]
-    added = _added(node)
+    added = added_to_scores(node)
     if problem.q == 1:
         if not added:
             _one_query(builder, problem, (q, k, v), out)
             return
-        raise WorkloadError("attention of one query with a bias: no template")
+        by_products(builder, node, BIASED)
+        return
     if dropped:
         _state(builder)
     builder.flops += _flops(problem)
@@ -69,8 +71,9 @@ def backward(builder: Builder, node: Node) -> None:
         by_products(builder, node, PRODUCTS)
         return
     problem, dropped = _problem(node), node.number("dropout_p") > 0
-    if _added(node):
-        raise WorkloadError("attention: backward with a bias: no template")
+    if added_to_scores(node):
+        by_products(builder, node, BIASED)
+        return
     names = "query", "key", "value", "out", "grad_out"
     builder.flops += 2 * _flops(problem)
     refs = [*(node.ref(name) for name in names), *node.outputs[:3]]
@@ -97,13 +100,13 @@ def backward(builder: Builder, node: Node) -> None:
 
 
 def efficient(builder: Builder, node: Node) -> None:
-    """``_scaled_dot_product_efficient_attention`` and its gradient, which have no template.
+    """``_scaled_dot_product_efficient_attention`` and its gradient: products stand in.
 
-    PyTorch takes them for fp32 and for heads that cuDNN refuses: one fused kernel, eager and in a graph
-    (GPT-2 in fp32 on an H100), so that products and a softmax would not be what runs.
+    PyTorch takes them for fp32 and for heads that cuDNN refuses: one fused kernel, eager and in a graph, of
+    which one shape was measured (GPT-2 in fp32 on an H100).
     """
     letter = "B" if "backward" in node.op else "F"
-    raise WorkloadError(f"kernel fmha_cutlass{letter} of {node.ref('query').dtype}: not measured")
+    by_products(builder, node, stand_in(f"attention by products, for fmha_cutlass{letter}", measured=False))
 
 
 def _repeated(builder: Builder, ref: Ref, heads: int) -> Ref:
@@ -124,12 +127,6 @@ def _whole_tiles(p: Attention) -> Attention:
         raise WorkloadError(f"attention of {p.heads} heads on {p.kv_heads}, not of whole tiles: no template")
     q, k = (-(-size // TILE) * TILE for size in (p.q, p.k))
     return replace(p, q=max(q, k) if p.causal else q, k=max(q, k) if p.causal else k)
-
-
-def _added(node: Node) -> tuple[Ref, ...]:
-    """Return what is added to the scores, if anything is."""
-    ref = node.optional("attn_bias")
-    return (ref,) if ref is not None and ref.elements else ()
 
 
 def _linked(

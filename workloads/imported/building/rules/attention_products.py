@@ -1,4 +1,4 @@
-"""Attention without a template, in an approximate import: batched products with a softmax between them.
+"""Attention without a template: batched products with a softmax between them.
 
 Products take matrices one below the other. Heads that are side by side are read as if they were: bytes are
 right, addresses are not, so that each TB may touch all of Q, K and V.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Kernel, Tensor
+from pysim.program.job import Access, Kernel, Tensor
 from pysim.workloads.imported.building.builder import Builder
 from pysim.workloads.imported.graph import Node, Ref
 from pysim.workloads.library.gemms.launches import gemm
@@ -19,6 +19,8 @@ from pysim.workloads.library.memory.pointwise_parts import whole
 
 from .pointwise import reach
 
+PADDED = "padded to whole vectors"
+ROWS = 8
 MOST_WARP = 2048  # columns of a softmax that a warp computes
 
 
@@ -32,12 +34,17 @@ class _Run:
     rows: int
     keys: int
     d: int
+    waits: list[Access] = field(default_factory=list)  # for what is added to the scores
     kernels: list[Kernel] = field(default_factory=list)
     spans: dict[int, Tensor] = field(default_factory=dict)
 
     def given(self, ref: Ref, length: int) -> Tensor:
-        """Return an operand or a result, [planes * length, d]."""
-        made = self.builder.places.part(ref, self.planes * length, self.d)
+        """Return an operand or a result, [planes * length, d]; where it has fewer rows, a tensor for it."""
+        rows = self.planes * length
+        if ref.elements == rows * self.d:
+            made = self.builder.places.part(ref, rows, self.d)
+        else:
+            made = self.builder.scratch.tensor("padded", rows, self.d, ref.item)
         self.spans[made.address] = reach(self.builder, ref)
         return made
 
@@ -62,10 +69,11 @@ class _Run:
     def softmax(self, scores: Tensor) -> Tensor:
         if self.keys <= MOST_WARP:
             launched = memory_ops.softmax(self.builder.scratch, scores)
-            self.kernels += launched.kernels
-            return launched.outputs[0]
-        made = self.builder.scratch.tensor("shares", scores.rows, scores.cols, scores.item)
-        self.kernels.append(row_passes.log_softmax_rows(scores, made))
+            kernels, made = list(launched.kernels), launched.outputs[0]
+        else:
+            made = self.builder.scratch.tensor("shares", scores.rows, scores.cols, scores.item)
+            kernels = [row_passes.log_softmax_rows(scores, made)]
+        self.kernels += [replace(each, accesses=(*each.accesses, *self.waits)) for each in kernels]
         return made
 
     def softmax_backward(self, gradient: Tensor, shares: Tensor) -> Tensor:
@@ -85,17 +93,30 @@ class _Run:
             self.builder.launch([replace(kernel, accesses=(*kernel.accesses, *more))], library=library)
 
 
+def added_to_scores(node: Node) -> tuple[Ref, ...]:
+    """Return what is added to the scores, if anything is."""
+    ref = node.optional("attn_bias")
+    return (ref,) if ref is not None and ref.elements else ()
+
+
 def by_products(builder: Builder, node: Node, library: str) -> None:
-    """Add the products and the softmax of a call, or of its gradient, in which scores are computed again."""
+    """Add the products and the softmax of a call, or of its gradient, in which scores are computed again.
+
+    The softmax waits for what is added to the scores, which it does not read. Rows are padded to ``ROWS``, of
+    which batched products of each type have templates.
+    """
     q, k, v = node.ref("query"), node.ref("key"), node.ref("value")
     (batch, heads, rows, d), (_, kv_heads, keys, _) = q.shape, k.shape
     if heads % kv_heads or v.shape[-1] != d:
         raise WorkloadError(f"attention of {heads} heads on {kv_heads}, widths {d} and {v.shape[-1]}")
     rows *= heads // kv_heads  # heads that share keys are one product
+    builder.flops += (8 if "backward" in node.op else 4) * batch * kv_heads * rows * keys * d
+    if rows % ROWS or keys % ROWS:
+        rows, keys, library = -(-rows // ROWS) * ROWS, -(-keys // ROWS) * ROWS, f"{library}, {PADDED}"
     dtype = "tf32" if q.dtype == "fp32" and "gemm" in builder.graph.tf32 else q.dtype
-    run = _Run(builder, dtype, batch * kv_heads, rows, keys, d)
+    waits = [whole(reach(builder, ref)) for ref in added_to_scores(node)]
+    run = _Run(builder, dtype, batch * kv_heads, rows, keys, d, waits)
     qs, ks, vs = run.given(q, rows), run.given(k, keys), run.given(v, keys)
-    builder.flops += (8 if "backward" in node.op else 4) * run.planes * rows * keys * d
     scores = run.product((keys, rows, d), "TN", ks, qs)
     shares = run.softmax(scores)
     if "backward" not in node.op:

@@ -19,7 +19,7 @@ from pysim.workloads.library.memory.pointwise_costs import MUL
 from pysim.workloads.library.memory.pointwise_gather import gather
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-from .pointwise import COARSE, WHOLE, element_wise, reach
+from .pointwise import COARSE, WHOLE, element_wise, reach, side_by_side
 
 CAT_ELEMENT = Work(ints=62, control=2)  # places of an element in source and target, as cat_copy has them
 ELEMENTS = stand_in("the kernel of rows that are no vectors", measured=False)
@@ -98,10 +98,7 @@ def embedding(builder: Builder, node: Node) -> None:
     table, index, out = node.ref("weight"), node.ref("indices"), node.outputs[0]
     rows, cols = table.shape
     taken = builder.indices(index, rows)
-    if not index.contiguous:  # reshaped, which copies repeated indices
-        made = builder.temporary(index)
-        element_wise(builder, "copy", [index], [made], Work())
-        index = made
+    index = side_by_side(builder, index)  # reshaped, which copies repeated indices
     try:
         kernel = gather(
             builder.matrix(table, rows, cols),
@@ -123,11 +120,8 @@ def embedding_gradient(builder: Builder, node: Node) -> None:
     rows, cols = out.shape
     taken = builder.indices(index, rows)
     element_wise(builder, "fill", [], [out], Work())
+    given, index = side_by_side(builder, given), side_by_side(builder, index)
     gradient, table = builder.matrix(given, index.elements, cols), builder.matrix(out, rows, cols)
-    if not index.contiguous:
-        made = builder.temporary(index)
-        element_wise(builder, "copy", [index], [made], Work())
-        index = made
     if len(taken) > MOST or len(taken) % SIDE:
         builder.launch(embedding_backward_sorted(gradient, table, taken, builder.scratch))
     else:

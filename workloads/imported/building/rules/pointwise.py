@@ -131,3 +131,12 @@ def _view(builder: Builder, ref: Ref, sizes: Sequence[int], strides: tuple[int, 
         except WorkloadError:
             pass  # the last row is not whole
     return View(builder.places.part(ref, 1, max(1, ref.span)), strides)
+
+
+def side_by_side(builder: Builder, ref: Ref) -> Ref:
+    """Return a tensor, or a copy that is contiguous, for a kernel of PyTorch that takes no strides."""
+    if ref.contiguous:
+        return ref
+    made = builder.temporary(ref)
+    element_wise(builder, "copy", [ref], [made], Work())
+    return made

@@ -17,7 +17,7 @@ from pysim.workloads.library.memory.memory_bound import Launched
 from pysim.workloads.library.memory.pointwise_costs import ADD
 from pysim.workloads.library.memory.pointwise_parts import Work
 
-from .pointwise import COARSE, element_wise, reach
+from .pointwise import COARSE, element_wise, reach, side_by_side
 
 Rule = Callable[[Builder, Node], None]
 MOST_WARP = 2048  # columns of a softmax that a warp computes; longer rows take a TB each
@@ -26,7 +26,7 @@ AS_SUM, AS_SOFTMAX = stand_in("the kernel of a sum"), stand_in("the kernel of a 
 
 def layer_norm(builder: Builder, node: Node) -> None:
     """``native_layer_norm``: result, mean and 1 / deviation."""
-    x = _side_by_side(builder, node.ref("input"))
+    x = side_by_side(builder, node.ref("input"))
     rows, cols = _normalised(node, x)
     scale, shift = (_vector(builder, node, name, cols, x) for name in ("weight", "bias"))
     launched = memory_ops.layer_norm(builder.scratch, builder.matrix(x, rows, cols), scale, shift)
@@ -37,11 +37,11 @@ def layer_norm(builder: Builder, node: Node) -> None:
 
 def layer_norm_backward(builder: Builder, node: Node) -> None:
     """``native_layer_norm_backward``: gradients of input, scale and shift, as far as they are wanted."""
-    x = _side_by_side(builder, node.ref("input"))
+    x = side_by_side(builder, node.ref("input"))
     rows, cols = _normalised(node, x)
     statistics = [builder.places.values(node.ref(name), rows, 4) for name in ("mean", "rstd")]
     scale = _vector(builder, node, "weight", cols, x)
-    given = builder.matrix(_side_by_side(builder, node.ref("grad_out")), rows, cols)
+    given = builder.matrix(side_by_side(builder, node.ref("grad_out")), rows, cols)
     a = builder.matrix(x, rows, cols)
     pair = statistics[0], statistics[1]
     launched = memory_ops.layer_norm_backward(builder.scratch, given, a, scale, pair)
@@ -49,15 +49,6 @@ def layer_norm_backward(builder: Builder, node: Node) -> None:
     left = iter(node.outputs)
     outputs = [next(left, None) if want else None for want in (wanted if isinstance(wanted, tuple) else ())]
     builder.run(launched, *outputs)
-
-
-def _side_by_side(builder: Builder, ref: Ref) -> Ref:
-    """Return a tensor, or a copy that is contiguous: layer norm of CUDA takes no strides."""
-    if ref.contiguous:
-        return ref
-    made = builder.temporary(ref)
-    element_wise(builder, "copy", [ref], [made], Work())
-    return made
 
 
 def _normalised(node: Node, x: Ref) -> tuple[int, int]:

@@ -158,26 +158,25 @@ typedef struct gs_order {
     uint32_t list_bytes;  /* the same for an entry of the buffer of lists */
     uint32_t computed;    /* 1: the scheduler computes the nodes, so it writes those that are in memory */
     uint32_t rotate;      /* 1: dispatch serves ready kernels in round robin, one TB at a time */
-    uint32_t
-        placement; /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel while
-                      an older one has not ended; 2 where the last producer ran, if there is room; 3 as 1, but
-                      only of the oldest kernel with TBs left, where it has a prologue */
-    uint32_t patience; /* table: so many kernels are admitted whatever form of their nodes fits, later ones
-                          when the exact form does; 0: all are, with any form */
-    uint32_t affinity; /* 2: ready TBs that are searched for one whose producer ran where a slot is free */
-    uint32_t reserve;  /* table: 65536ths of all warps that newer kernels leave to the oldest with TBs left */
-    uint32_t queues;   /* queues of AQL packets, see aql_queues.c; 0: there are none */
-    uint32_t slots;    /* queues that hardware serves at a time */
-    uint32_t ring;     /* packets that a queue holds */
-    uint32_t aware;    /* 1: a queue whose next packet is ready takes the slot of a blocked queue at once */
-    uint64_t packet;   /* queues: time to process a packet */
-    uint64_t quantum;  /* queues: how often a queue without a slot may take that of an idle one */
-    uint32_t ahead;    /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
-    uint64_t entries;  /* of the table */
-    uint32_t fetch;    /* 1: nodes are in memory and are fetched when a TB of a producer is dispatched */
-    uint32_t share;    /* 65536ths of the free entries that a kernel with coarser forms may take */
-    uint64_t update;   /* time of each counter update */
-    uint64_t latency;  /* from an update to the TBs that it frees being ready */
+    uint32_t placement;   /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel
+                             while   an older one has not ended; 2 where the last producer ran, if there is room;
+                             3 as 1, but   only of the oldest kernel with TBs left, where it has a prologue */
+    uint32_t patience;    /* table: so many kernels are admitted whatever form of their nodes fits, later ones
+                             when the exact form does; 0: all are, with any form */
+    uint32_t affinity;    /* 2: ready TBs that are searched for one whose producer ran where a slot is free */
+    uint32_t reserve; /* table: 65536ths of all warps that newer kernels leave to the oldest with TBs left */
+    uint32_t queues;  /* queues of AQL packets, see aql_queues.c; 0: there are none */
+    uint32_t slots;   /* queues that hardware serves at a time */
+    uint32_t ring;    /* packets that a queue holds */
+    uint32_t aware;   /* 1: a queue whose next packet is ready takes the slot of a blocked queue at once */
+    uint64_t packet;  /* queues: time to process a packet */
+    uint64_t quantum; /* queues: how often a queue without a slot may take that of an idle one */
+    uint32_t ahead;   /* table: kernels from the oldest unfinished to the newest admitted; 0: no limit */
+    uint64_t entries; /* of the table */
+    uint32_t fetch;   /* 1: nodes are in memory and are fetched when a TB of a producer is dispatched */
+    uint32_t share;   /* 65536ths of the free entries that a kernel with coarser forms may take */
+    uint64_t update;  /* time of each counter update */
+    uint64_t latency; /* from an update to the TBs that it frees being ready */
     uint32_t
         launchers;   /* table: kernels that are launched and whose end the host has not seen; 0: no limit */
     uint64_t check;  /* table: admission takes so much longer for each pair of segments, of the kernel and of

@@ -29,7 +29,6 @@ FAMILY += (
     "tb_bloom",
     "tb_bloom:exact",
     "tb_auto",
-    "tb_auto:held",
 )
 FAMILY += ("queues", "queues:stream+aware")
 

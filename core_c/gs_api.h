@@ -158,12 +158,12 @@ typedef struct gs_order {
     uint32_t list_bytes;  /* the same for an entry of the buffer of lists */
     uint32_t computed;    /* 1: the scheduler computes the nodes, so it writes those that are in memory */
     uint32_t rotate;      /* 1: dispatch serves ready kernels in round robin, one TB at a time */
-    uint32_t placement;   /* table: 0 where a slot is free; 1 no SM takes more than an even share of a kernel
-                             while   an older one has not ended; 2 where the last producer ran, if there is room;
-                             3 as 1, but   only of the oldest kernel with TBs left, where it has a prologue */
-    uint32_t patience;    /* table: so many kernels are admitted whatever form of their nodes fits, later ones
-                             when the exact form does; 0: all are, with any form */
-    uint32_t affinity;    /* 2: ready TBs that are searched for one whose producer ran where a slot is free */
+    uint32_t placement; /* table: 0 where a slot is free; 1 an even share of an SM, while an older kernel has
+                           not ended; 2 where the last producer ran, if there is room; 3 as 1 of the oldest
+                           kernel with TBs left, where it has a prologue */
+    uint32_t patience;  /* table: so many kernels are admitted in any form of their nodes, later ones in the
+                           exact form; 0: all in any form */
+    uint32_t affinity;  /* 2: ready TBs that are searched for one whose producer ran where a slot is free */
     uint32_t reserve; /* table: 65536ths of all warps that newer kernels leave to the oldest with TBs left */
     uint32_t queues;  /* queues of AQL packets, see aql_queues.c; 0: there are none */
     uint32_t slots;   /* queues that hardware serves at a time */

@@ -19,6 +19,7 @@ from pysim.workloads.microbench import MEASURED
 from tests.profile.traces import launched, written
 from tests.support.calls import CONFIGS, PATIENCE, ROOT, call, pysim
 from tests.support.once import once
+from tests.support.thin import thin
 
 SCRIPTS = sorted(CONFIGS.glob("[!_]*.py"))
 # programs whose examples take more than two seconds: make nightly runs them
@@ -133,7 +134,7 @@ def test_an_example_runs(line: str, home: Path, tmp_path: Path) -> None:
         assert made not in before
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", thin(COMMANDS, 3))
 def test_the_help_of_a_command_ends_with_its_examples(name: str) -> None:
     done = pysim(name, "--help")
     assert done.returncode == 0
@@ -143,7 +144,7 @@ def test_the_help_of_a_command_ends_with_its_examples(name: str) -> None:
     assert all(f"pysim {name}" in line for line in lines)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", thin(SCRIPTS, 3), ids=lambda path: path.stem)
 def test_the_help_of_a_script_ends_with_its_examples(script: Path, tmp_path: Path) -> None:
     done = call(tmp_path, script, "--help")
     assert done.returncode == 0

@@ -72,7 +72,9 @@ typedef struct gs_launch {
     uint32_t first_unit; /* units of all launches are numbered consecutively */
     uint32_t first_set, sets; /* slice of hint_sets */
     uint64_t look_up,
-        enter;       /* ticks: to look up its edges, before its admission; to enter its footprint, after it */
+        enter; /* ticks: to look up its edges, before its admission; to enter its footprint, after it */
+    uint64_t
+        evaluate;    /* table, ticks: to compute what the end of one of its TBs counts down; one at a time */
     uint32_t places; /* entries of the window that it takes: 1, or more if it replaces several kernels */
     uint32_t
         footprint; /* table: B that a TB's ranges take in memory, see learned_footprints.c; 0: not used */

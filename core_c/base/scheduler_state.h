@@ -163,6 +163,7 @@ typedef struct gs_table_memory {
 
 typedef struct gs_sched {
     u64 release_free, start_free, table_free, admit_free;
+    u64 evaluate_free; /* when the unit that computes what an end counts down takes the next one */
     u64 cluster_free[GS_GPCS][GS_CLUSTERS]; /* when a cluster of SMs takes the next TB */
     u64 accounted;                          /* idle time is counted up to here */
     gs_idles idle;                          /* sums of idle time by reason */

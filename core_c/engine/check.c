@@ -180,7 +180,7 @@ static int check_scheme(gs_sim *sim, const gs_launch *l, u64 launch, u64 tbs)
     if (l->early && sim->order.tb_edges) {
         return gs_fail(sim, GS_ERR_ARG, "launch %llu: an early start needs barriers between kernels", i);
     }
-    if (l->look_up >> GS_TIME_BITS || l->enter >> GS_TIME_BITS) {
+    if (l->look_up >> GS_TIME_BITS || l->enter >> GS_TIME_BITS || l->evaluate >> GS_TIME_BITS) {
         return gs_fail(sim, GS_ERR_LIMIT, "launch %llu: finding its edges takes more than 1,099 s", i);
     }
     if (sim->order.queues && (l->queue >= sim->order.queues || l->packets >= GS_NONE)) {

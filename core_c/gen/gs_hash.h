@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0x1e7666e2e790b119ULL
+#define GS_TABLES_HASH 0x1fbbea75efaa1479ULL

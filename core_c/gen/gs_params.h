@@ -480,9 +480,9 @@ typedef struct gs_scheme_auto_params {
     int64_t share;
     /* tb_auto: the same if less than this share of a kernel's TBs wait for any TB of the other (set as scheme.auto.share). [1/65536] */
     int64_t waiting;
-    /* tb_auto: hints a launch may have, each a strided range of one operand; of a launch with more, operands are stated as a whole, or joined (our choice). [count] */
+    /* tb_auto: words of hints a launch may have: one for each strided range, and one or two more for rows and further loops; of a launch with more, operands are stated as a whole, or joined (our choice). [count] */
     int64_t hints;
-    /* tb_auto: hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window). [count] */
+    /* tb_auto: words of hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window). [count] */
     int64_t store;
     /* tb_auto: rules for which the scheduler has room: names of two hints that conflict, from which it computes which TBs wait for one that ends; a kernel that finds too few waits for whole kernels (our choice). [count] */
     int64_t rules;
@@ -490,12 +490,16 @@ typedef struct gs_scheme_auto_params {
     int64_t tbs;
     /* tb_auto: kernels after the oldest unfinished one that are admitted whatever form of their edges there is room for; later ones when there are counters for their exact edges (0: all are admitted at once; our choice). [count] */
     int64_t ahead;
-    /* tb_auto: time for each comparison of a hint of a new launch with one of an unfinished launch (assumed: four comparators of one a nanosecond each). [tick] */
+    /* tb_auto: time for each comparison of a hint of a new launch with one of an unfinished launch (assumed: sixteen comparators of one a nanosecond each). [tick] */
     int64_t compare;
     /* tb_auto: time to set up a rule and its counters (assumed: a pipelined division a nanosecond). [tick] */
     int64_t rule;
+    /* tb_auto: time to compute by a rule what the end of a TB counts down (assumed: four units of a multiplication a nanosecond each). [tick] */
+    int64_t evaluate;
     /* tb_auto: from a launch's first comparison to its first answer (assumed). [tick] */
     int64_t latency;
+    /* tb_auto: length of each hinted range in percent of the bytes touched; the rest is split between both sides. [count] */
+    int64_t widen;
     /* tb_auto: share of launches without a hint, chosen by sim.seed; they run after barriers. [1/65536] */
     int64_t missing;
 } gs_scheme_auto_params;

@@ -292,12 +292,23 @@ static void count_down(gs_sim *sim, u32 node, u32 kernel, u32 tb, u64 t)
 
 static void count_all(gs_sim *sim, u32 kernel, u32 tb, u64 t);
 
+/* When the scheduler has computed what the end of a TB at time t counts down. */
+static u64 evaluated(gs_sim *sim, u32 kernel, u64 t)
+{
+    u64 spent = gs_launches(sim)[kernel].evaluate;
+    if (spent == 0) {
+        return t;
+    }
+    sim->sched.evaluate_free = gs_max(t, sim->sched.evaluate_free) + spent;
+    return sim->sched.evaluate_free;
+}
+
 void gs_table_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
     if (sim->order.bloom) {
         gs_bloom_tb_end(sim, kernel, tb, t);
     } else if (!sim->order.lists || !gs_child_lists_read(sim, kernel, tb, t)) {
-        count_all(sim, kernel, tb, t);
+        count_all(sim, kernel, tb, evaluated(sim, kernel, t));
     }
 }
 

@@ -160,6 +160,9 @@ class Kernel:
     programmatic
         Whether schemes with programmatic dependent launch may launch it so; False: a memset, or a kernel
         whose caller does not ask for it. The launch before it and the one after it then do not overlap it.
+    hints
+        What software states that each TB touches, at least as much as ``accesses``; None: just that. Schemes
+        that go by hints order by it.
 
     Raises
     ------
@@ -207,6 +210,7 @@ class Kernel:
     tensor: str = ""
     tiles: Tiles | None = None
     programmatic: bool = True
+    hints: tuple[Access, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a grid that no GPU takes, and accesses beside a footprint."""

@@ -17,6 +17,7 @@ from pysim.program.access_regions import checked_regions
 from pysim.program.job import Access, Tensor
 from pysim.program.regions import covering, intersection, overlaps, union
 from pysim.program.written_memory import written_by_job
+from pysim.schemes.stated_hints import stated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,12 +28,19 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-LEAST = 2  # hints for which each kernel of the window has room: what it reads, and what it writes
+LEAST = 2  # words for which each kernel of the window has room: what it reads, and what it writes
 LEVELS = 3  # nested loops of a hint
-ADDRESS_BITS = 48
-# mode, loops; address; rows, bytes of a row, distance of rows; of each loop how often and how far
-HINT_BITS = (2 + 2, ADDRESS_BITS, 16 + 24 + 24, LEVELS * (16 + 32))
-HINT_BYTES = -(-sum(HINT_BITS) // 8)
+# a hint is a word, and one or two more: what they hold, and bits
+WORDS = (
+    # of consecutive bytes that move by a loop over the TBs
+    {"mode": 2, "loops": 2, "address": 48, "bytes": 24, "how often": 16, "how far": 32},
+    # of rows, or of two loops
+    {"rows": 16, "distance of rows": 24, "how often": 16, "how far": 32},
+    {"how often": 16, "how far": 32},
+)
+WORD_BITS = max(sum(word.values()) for word in WORDS)
+WORD_BYTES = -(-WORD_BITS // 8)
+ONE = (1, 1)  # hints and words of one range
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +48,8 @@ class LaunchHints:
     """Hints of all launches; arrays have one element a launch.
 
     ``job``: the launches, as if they touched what their hints state. ``operands``: of each launch, int64
-    (n, 4): first byte, end, whether it is written, hints. ``by_tb``: whether they tell its TBs apart.
-    ``missing``: it has none, so it waits for all before it, and all after it for it.
+    (n, 5): first byte, end, whether it is written, hints, words that these take. ``by_tb``: whether they tell
+    its TBs apart. ``missing``: it has none, so it waits for all before it, and all after it for it.
     """
 
     job: Job
@@ -57,7 +65,7 @@ class LaunchHints:
     @property
     def packet_bytes(self) -> Ints:
         """Bytes of the hints in each launch packet."""
-        return self.count * HINT_BYTES
+        return np.array([int(each[:, 4].sum()) for each in self.operands], np.int64) * WORD_BYTES
 
     def rules(self, kernel: int, producer: int) -> int:
         """Return the pairs of hints of two launches that conflict: each is a rule for edges between TBs.
@@ -69,24 +77,29 @@ class LaunchHints:
         return int((a[..., 3] * b[..., 3])[meet].sum())
 
 
-def loops_of(rows: Ints) -> int:
-    """Return how many hints a table takes, of which row t is what TB t touches; (n, columns) of numbers.
+def size_of(rows: Ints) -> tuple[int, int]:
+    """Return hints and words of a table, of which row t is what TB t touches.
 
-    Equal neighbours, and neighbours that move by one step, are a loop; equal loops that move by one step are
-    a loop of loops.
+    ``rows``: (n, 4): first row and column, rows, columns. Equal neighbours, and neighbours that move by one
+    step, are a loop; equal loops that move by one step are a loop of loops.
     """
     # what is the same in all pieces of a level: lengths and steps of the inner loops
     starts = rows
     shape = np.zeros((len(rows), 0), np.int64)
+    nested = np.zeros(len(rows), np.int64)
     for _ in range(LEVELS):
         if len(starts) < 2:
             break
-        starts, shape = _joined(starts, shape)
-    return len(starts)
+        starts, shape, nested = _joined(starts, shape, nested)
+    more = (nested >= 2) | (starts[:, 2] > 1)
+    return len(starts), int((1 + more + (nested >= 3)).sum())
 
 
-def _joined(starts: Ints, shape: Ints) -> tuple[Ints, Ints]:
-    """Return the pieces that remain where neighbours of equal shape and with an even step are joined."""
+def _joined(starts: Ints, shape: Ints, nested: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the pieces that remain where neighbours of equal shape and with an even step are joined.
+
+    ``nested``: loops of each piece.
+    """
     step = np.diff(starts, axis=0)
     alike = (shape[1:] == shape[:-1]).all(axis=1)
     count = len(starts)
@@ -112,7 +125,7 @@ def _joined(starts: Ints, shape: Ints) -> tuple[Ints, Ints]:
     moved[inside] = step[first[inside]]
     alone = np.array(lengths) == 1
     moved[alone] = 0
-    return starts[first], np.column_stack([shape[first], lengths, moved])
+    return starts[first], np.column_stack([shape[first], lengths, moved]), nested[first] + ~alone
 
 
 def _touched(access: Access, tbs: int) -> Ints:
@@ -176,7 +189,7 @@ def _coarse(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints]:
         for number, (first, end) in enumerate(covering(spans, room).tolist()):
             made.append(_stated(Tensor(f"{mode} {number}", 1, end - first, 1, first), mode))
     told = replace(kernel, accesses=tuple(made), footprint=None)
-    return told, _operands(told, [1] * len(made), changing)
+    return told, _operands(told, [ONE] * len(made), changing)
 
 
 def _needs_hint(access: Access, changing: Ints) -> bool:
@@ -185,61 +198,64 @@ def _needs_hint(access: Access, changing: Ints) -> bool:
     return overlaps(changing, tensor.address, tensor.address + tensor.nbytes)
 
 
-def _operands(kernel: Kernel, counts: Sequence[int], changing: Ints) -> Ints:
-    """Return the rows of ``LaunchHints.operands`` of a launch."""
+def _operands(kernel: Kernel, sizes: Sequence[tuple[int, int]], changing: Ints) -> Ints:
+    """Return the rows of ``LaunchHints.operands`` of a launch; ``sizes``: hints and words of its accesses."""
     made = []
-    for access, count in zip(kernel.accesses, counts, strict=True):
+    for access, size in zip(kernel.accesses, sizes, strict=True):
         if _needs_hint(access, changing):
             tensor = access.tensor
-            made.append((tensor.address, tensor.address + tensor.nbytes, access.mode != "read", count))
-    return np.array(made, np.int64).reshape(-1, 4)
+            made.append((tensor.address, tensor.address + tensor.nbytes, access.mode != "read", *size))
+    return np.array(made, np.int64).reshape(-1, 5)
 
 
 def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bool]:
     """Return a launch that touches what its hints state, its operands, and whether hints tell TBs apart.
 
     ``changing``: memory that the job writes; what it never writes, such as weights, needs no hint. Where the
-    operands take more than ``limit`` hints, those with most are stated as a whole until the others fit, and
+    operands take more than ``limit`` words, those with most are stated as a whole until the others fit, and
     at last neighbours are joined. Recorded addresses are stated as ranges of the launch, not of its TBs.
     """
     if kernel.copy is not None:
-        return kernel, _operands(kernel, [1] * len(kernel.accesses), changing), True
+        return kernel, _operands(kernel, [ONE] * len(kernel.accesses), changing), True
     if kernel.footprint is not None:
         return *_coarse(kernel, changing, limit), False
     accesses = list(kernel.accesses)
-    counts = [loops_of(_touched(each, kernel.tbs)) if _needs_hint(each, changing) else 0 for each in accesses]
-    while sum(counts) > limit and max(counts) > 1:
-        most = counts.index(max(counts))
-        counts[most], accesses[most] = 1, _whole(accesses[most])
-    if sum(counts) > limit:
+    sizes = [
+        size_of(_touched(each, kernel.tbs)) if _needs_hint(each, changing) else (0, 0) for each in accesses
+    ]
+    while sum(words for _, words in sizes) > limit and max(words for _, words in sizes) > 1:
+        most = max(range(len(sizes)), key=lambda place: sizes[place][1])
+        sizes[most], accesses[most] = ONE, _whole(accesses[most])
+    if sum(words for _, words in sizes) > limit:
         return *_coarse(kernel, changing, limit), False
     if accesses != list(kernel.accesses):
         kernel = replace(kernel, accesses=tuple(accesses))
-    return kernel, _operands(kernel, counts, changing), True
+    return kernel, _operands(kernel, sizes, changing), True
 
 
 def launch_hints(job: Job, values: Mapping[str, int]) -> LaunchHints:
     """Return the hints of all launches; a share ``scheme.auto.missing`` of kernels, but no copy, has none.
 
-    Each kernel of the window has room for ``LEAST`` hints; the rest of ``scheme.auto.store`` is for those
+    Each kernel of the window has room for ``LEAST`` words; the rest of ``scheme.auto.store`` is for those
     that have more, in launch order.
     """
+    told_job = stated(job, values["scheme.auto.widen"])
     share = values["scheme.auto.missing"] / 65536
     lost = np.random.default_rng(values["sim.seed"]).random(len(job.kernels)) < share
     lost &= np.array([kernel.copy is None for kernel in job.kernels], bool)
-    operands = [np.zeros((0, 4), np.int64)] * len(job.kernels)
+    operands = [np.zeros((0, 5), np.int64)] * len(job.kernels)
     by_tb = np.zeros(len(job.kernels), bool)
     made: list[Kernel] = []
     changing = written_by_job(job)
     window = min(values["scheme.window"], len(job.kernels))
-    more = max(0, values["scheme.auto.store"] - LEAST * window)  # hints beyond the least, for all
+    more = max(0, values["scheme.auto.store"] - LEAST * window)  # words beyond the least, for all
     taken: deque[int] = deque([0] * (window - 1))  # of them, by the kernels before in the window
-    for index, kernel in enumerate(job.kernels):
+    for index, kernel in enumerate(told_job.kernels):
         told, extra = kernel, 0
         if not lost[index]:
             limit = min(values["scheme.auto.hints"], LEAST + more - sum(taken))
             told, operands[index], by_tb[index] = hinted(kernel, changing, max(LEAST, limit))
-            extra = max(0, int(operands[index][:, 3].sum()) - LEAST)
+            extra = max(0, int(operands[index][:, 4].sum()) - LEAST)
         made.append(told)
         taken.append(extra)
         taken.popleft()

@@ -17,7 +17,7 @@ from pysim.schemes.learned import without_barrier_edges
 from pysim.schemes.options import COHERENCE, PRIORITIES, SchemeOption
 from pysim.schemes.scheme import COHERENCE as POLICIES
 
-from .hints import HINT_BITS, LEAST, launch_hints
+from .hints import LEAST, WORD_BITS, launch_hints
 from .pair_forms import choose
 
 if TYPE_CHECKING:
@@ -56,6 +56,15 @@ def _admission_ticks(
     return spent.astype(np.uint64)
 
 
+def _evaluation_ticks(job: Job, forms: Forms, values: Mapping[str, int]) -> NDArray[np.uint64]:
+    """Return the ticks in which the scheduler computes what the end of a TB of each launch counts down."""
+    spent = np.zeros(len(job.kernels), np.uint64)
+    for pair in forms.pairs:
+        if pair.form == "tb" and job.kernels[pair.producer].copy is None:
+            spent[pair.producer] += np.uint64(pair.rules * values["scheme.auto.evaluate"])
+    return spent
+
+
 class AutoTable(TableScheme):
     """The dependence table with edges from hints, in the form that pays."""
 
@@ -73,7 +82,8 @@ class AutoTable(TableScheme):
         forms = choose(job, inherit_producers(job, deps), hints, values)
         spent = _admission_ticks(job, hints.count, forms, values)
         none = np.zeros(len(spent), np.uint64)
-        return KnownEdges(forms.deps, barrier, spent, none, whole=forms.whole)
+        launch = {"evaluate": _evaluation_ticks(job, forms, values)}
+        return KnownEdges(forms.deps, barrier, spent, none, launch=launch, whole=forms.whole)
 
     def coherence(self, values: Mapping[str, int]) -> str:
         """Return as ``Scheme.coherence``; TBs that start ahead of their gate read past L1 by themselves."""
@@ -99,10 +109,11 @@ class AutoTable(TableScheme):
         Which TBs a counter releases follows from its rule, so that no list and no range is kept.
         """
         held = max(values["scheme.auto.store"], LEAST * sizes.window)
-        hint = (
-            Field("kernel", bits_for(sizes.window), "place in the window"),
-            Field("range", sum(HINT_BITS), "mode, address, rectangle and loops"),
+        span = (
+            Field("first", bits_for(held), "word of its hints, which are in launch order"),
+            Field("words", bits_for(values["scheme.auto.hints"] + 1), "of its hints"),
         )
+        hint = (Field("word", WORD_BITS, "mode, address, bytes and a loop; or rows and further loops"),)
         rule = (Field("hints", 2 * bits_for(held), "of a kernel that waits, and of one that it waits for"),)
         counter = (
             Field("kind", 2, "of a group, a TB's own, a kernel's"),
@@ -118,6 +129,7 @@ class AutoTable(TableScheme):
         even = [Structure("even shares", sizes.sms, (share,))] if values["scheme.prologue"] else []
         return [
             *hardware_cost.pool_structures(sizes),
+            Structure("places of hints", sizes.window, span),
             Structure("hints of the window", held, hint),
             Structure("rules", values["scheme.auto.rules"], rule),
             Structure("counters", values["scheme.table.entries"], counter),
@@ -134,7 +146,7 @@ TB_AUTO = AutoTable(
     pins=(
         ("scheme.prologue", 1),
         ("scheme.placement", "ahead"),
-        ("scheme.table.entries", 2048),
+        ("scheme.table.entries", 2560),
         # the exact form, unless the first kernels of the window take too many (scheme.auto.ahead)
         ("scheme.table.share", 1),
         # rules say what a counter releases

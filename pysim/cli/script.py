@@ -119,7 +119,7 @@ class Script:
         chosen = self.options.tables or ("all",)
         if self.options.explain is None or "all" in chosen:
             return chosen
-        return (*(name for name in chosen if name != "none"), "tbs", "kernels")
+        return (*(name for name in chosen if name != "none"), "tbs", "kernels", "decisions")
 
     def tables_to_write(self, tables: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tables that ``--tables`` selects, and those that every result file has."""

@@ -176,5 +176,12 @@ class Outcome:
                 run, self.lowered.launched, hints, totals.bloom, int(totals.table_peak_entries), values
             ),
             "learned": lambda: tables.learned_table(run, made, values),
+            "chosen": lambda: tables.chosen_table(run, self.lowered.launched, self.lowered.known),
+            "decisions": lambda: tables.decisions_table(
+                # what was replayed was not decided
+                run,
+                None if self.replayed_kernels else self.lowered.known.chosen,
+                self.lowered.number,
+            ),
             **time_series.table_makers(run, self.series),
         }

@@ -11,6 +11,7 @@ import numpy as np
 
 from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, MissingLibraryError
+from pysim.schemes.auto.pair_forms import REASONS
 from pysim.schemes.registry import parse_scheme
 
 from .columns import Column
@@ -238,7 +239,19 @@ class Result:
             lines.append(f"  its data needs kernel {before} ({self.job.kernels[before].name}), {text}")
         if not needs:
             lines.append("  its data needs no other kernel")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._chosen(self.run_of(scheme), kernel)])
+
+    def _chosen(self, run: int, kernel: int) -> list[str]:
+        """Return lines of which edges a scheme that chooses gave a kernel, and why."""
+        rows = self.tables().get("decisions", np.zeros(0, DTYPES["decisions"]))
+        lines = []
+        for row in rows[(rows["run"] == run) & (rows["kernel"] == kernel)].tolist():
+            _, _, before, form, reason, share, rules = row
+            edge = {b"tb": "edges between TBs", b"kernel": "a kernel edge", b"none": "no edge"}[form]
+            more = f" (share {share:.3g}, {rules} rule{'s' if rules != 1 else ''})"
+            why = REASONS[reason.decode()].text
+            lines.append(f"  {edge} to kernel {before} ({self.job.kernels[before].name}): {why}{more}")
+        return lines
 
     def _waits(self, found: Table, run: int, barriers: bool) -> list[str]:
         """Return lines of how long a TB (a row of ``tbs``) waited for what."""

@@ -187,6 +187,33 @@ BLOOM = (
     Column("memory_bytes", "<i8", "B", "The scheduler's memory: signatures and edges."),
 )
 
+CHOSEN = (
+    RUN,
+    Column("launches", "<i8", "count", "Launches of kernels; copies do not count."),
+    Column("hinted", "<i8", "count", "Launches with hints."),
+    Column("barriers", "<i8", "count", "Launches without hints, which ran after barriers."),
+    Column("hints", "<i8", "count", "Hints of all launches, each a strided range."),
+    Column("hint_bytes", "<i8", "B", "Bytes of them in launch packets."),
+    Column("hint_us", "<f8", "us", "Time for which launches waited for comparisons and rules."),
+    Column(
+        "none_pairs", "<i8", "count", "Pairs of kernels with a dependence that need no edge of their own."
+    ),
+    Column("kernel_pairs", "<i8", "count", "Pairs with an edge between kernels."),
+    Column("tb_pairs", "<i8", "count", "Pairs with edges between TBs."),
+    Column("peak_rules", "<i8", "count", "Most rules for edges between TBs in a window."),
+    Column("peak_tbs", "<i8", "count", "Most TBs with states of their own in a window."),
+)
+
+DECISIONS = (
+    RUN,
+    KERNEL,
+    Column("producer_kernel", "<i4", "id", "Launch that it depends on."),
+    Column("form", "S8", "text", "Edge between them: tb, kernel, or none of its own."),
+    Column("reason", "S16", "text", "Why: covered, few, implied, most, no data, no hints, no room, turns."),
+    Column("share", "<f8", "share", "Of the producer's TBs, the most that a TB needs."),
+    Column("rules", "<i4", "count", "Pairs of hints that conflict: rules for edges between TBs."),
+)
+
 EDGES = (
     RUN,
     KERNEL,
@@ -272,6 +299,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "energy": ENERGY,
     "learned": LEARNED,
     "bloom": BLOOM,
+    "chosen": CHOSEN,
+    "decisions": DECISIONS,
     "edges": EDGES,
     "names": NAMES,
     "host": HOST,

@@ -14,13 +14,13 @@ from .energy import EVENTS, joules
 from .schema import DTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from pysim.machine.devices.card import Energies
     from pysim.program.job import Job
-    from pysim.schemes.known_edges import Hints, LearningReport
+    from pysim.schemes.known_edges import ChosenForms, Hints, KnownEdges, LearningReport
 
     Table = NDArray[np.void]
 
@@ -262,6 +262,46 @@ def bloom_table(
         signatures=peak,
         memory_bytes=values["scheme.bloom.signatures"] * signature_bytes(values),
         **{name: getattr(count, name) for name in ("tests", "false_hits", "edges", "false_edges")},
+    )
+
+
+def chosen_table(run: int, job: Job, known: KnownEdges) -> Table:
+    """Return the row of ``chosen`` of a run; none of a scheme that chooses no forms."""
+    made = known.chosen
+    if made is None:
+        return table("chosen", 0)
+    launches = sum(k.copy is None for k in job.kernels)
+    return table(
+        "chosen",
+        1,
+        run=run,
+        launches=launches,
+        hinted=launches - int(known.barrier.sum()),
+        barriers=int(known.barrier.sum()),
+        hints=int(made.hints.sum()),
+        hint_bytes=int(made.hint_bytes.sum()),
+        hint_us=int(known.lookup_ticks.sum()) / TICKS_US,
+        peak_rules=made.peak_rules,
+        peak_tbs=made.peak_tbs,
+        **{f"{form}_pairs": int((made.form == form.encode()).sum()) for form in ("none", "kernel", "tb")},
+    )
+
+
+def decisions_table(run: int, made: ChosenForms | None, launch: Sequence[int]) -> Table:
+    """Return the rows of ``decisions`` of a run; ``launch``: the launch that each kernel of the core is."""
+    if made is None:
+        return table("decisions", 0)
+    number = np.array(launch, np.int64)
+    return table(
+        "decisions",
+        len(made.kernel),
+        run=run,
+        kernel=number[made.kernel],
+        producer_kernel=number[made.producer],
+        form=made.form,
+        reason=made.reason,
+        share=made.share,
+        rules=made.rules,
     )
 
 

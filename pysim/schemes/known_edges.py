@@ -50,13 +50,36 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenForms:
+    """How each pair of kernels is ordered by a scheme that chooses; one element a pair, by consumer.
+
+    ``kernel`` waits for ``producer``. ``form``: tb, kernel, or none of its own; ``reason``: a word that says
+    why; ``share``: of the producer's TBs, the most that a TB needs; ``rules``: rules that edges between TBs
+    take. ``hints``, ``hint_bytes``: of each launch. ``peak_rules``, ``peak_tbs``: most that the kernels of a
+    window take.
+    """
+
+    kernel: NDArray[np.int64]
+    producer: NDArray[np.int64]
+    form: NDArray[np.bytes_]
+    reason: NDArray[np.bytes_]
+    share: NDArray[np.float64]
+    rules: NDArray[np.int64]
+    hints: NDArray[np.int64]
+    hint_bytes: NDArray[np.int64]
+    peak_rules: int
+    peak_tbs: int
+
+
+@dataclass(frozen=True, slots=True)
 class KnownEdges:
     """Edges that a scheme enforces, and what finding them costs; arrays have one element a launch.
 
     ``barrier``: 1 where the kernel waits for all earlier kernels and all later ones wait for it.
     ``lookup_ticks``, ``insert_ticks``: ticks (1/1024 ns) before and after its admission. ``launch``: further
     fields of ``gs_launch``; ``footprints``: bytes of memory for learned footprints. ``whole``: the kernels
-    whose ends each launch waits for, beside the edges between TBs; None: none.
+    whose ends each launch waits for, beside the edges between TBs; None: none. ``chosen``: of a scheme that
+    chooses forms.
     """
 
     deps: Dependences
@@ -68,6 +91,7 @@ class KnownEdges:
     launch: dict[str, NDArray[Any]] = field(default_factory=dict)
     footprints: int = 0
     whole: Sequence[tuple[int, ...]] | None = None
+    chosen: ChosenForms | None = None
 
     @classmethod
     def without_cost(cls, deps: Dependences) -> KnownEdges:

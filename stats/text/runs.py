@@ -104,7 +104,7 @@ def format_edge_discovery(tables: Mapping[str, Table]) -> str:
     runs = {int(row["run"]): row for row in tables["runs"] if row["status"] == b"ok"}
     lines = {
         int(row["run"]): say(row, runs)
-        for name, say in (("learned", _learned), ("bloom", _bloom))
+        for name, say in (("learned", _learned), ("bloom", _bloom), ("chosen", _chosen))
         for row in tables.get(name, ())
         if int(row["run"]) in runs
     }
@@ -137,6 +137,15 @@ def _bloom(row: Any, runs: Mapping[int, Any]) -> str:
             if math.isfinite(other["speedup"]):
                 text += f" of {other['speedup']:.3f}x"
     return text
+
+
+def _chosen(row: Any, _: Mapping[int, Any]) -> str:
+    pairs = [row[f"{form}_pairs"] for form in ("tb", "kernel", "none")]
+    each = row["hint_bytes"] / max(1, row["hinted"])
+    return (
+        f"edges by hints of {each:.0f} B a launch: of {sum(pairs):,} pairs of kernels {pairs[0]:,} by TB,"
+        f" {pairs[1]:,} by kernel, {pairs[2]:,} need none of their own"
+    )
 
 
 def _options(run: Any) -> set[str]:

@@ -12,7 +12,7 @@ from pysim.machine.devices import device
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Program
 from pysim.schemes.auto.hints import LEVELS, WORD_BYTES, launch_hints, size_of
-from pysim.schemes.auto.pair_forms import choose
+from pysim.schemes.auto.pair_forms import REASONS, choose
 from pysim.schemes.hardware_cost import Sizes, on_chip_bits
 from pysim.schemes.registry import parse_scheme
 from pysim.workloads import make
@@ -186,3 +186,21 @@ def test_what_it_keeps_on_the_chip():
         settings = Config.resolve(device(gpu), dict(case.pins)).encoded()
         kept = case.scheme.structures(Sizes.of(job, 1, settings), settings, {})
         assert 16 < on_chip_bits(kept) / 8192 <= 32
+
+
+# ---- decisions can be read back ----
+def test_each_pair_has_a_row_and_explain_says_why():
+    job = make("fdtd2d:n=96,steps=3")
+    made = simulate("titan_v", job, "tb_auto,tb_static", baseline=False)
+    rows, chosen = made.tables()["decisions"], made.tables()["chosen"]
+    edges = {(int(e["kernel"]), int(e["producer_kernel"])) for e in made.tables()["edges"]}
+    assert {(int(r["kernel"]), int(r["producer_kernel"])) for r in rows} == edges
+    assert set(rows["run"].tolist()) == set(chosen["run"].tolist()) == {0}
+    assert chosen["tb_pairs"][0] == (rows["form"] == b"tb").sum() > 0
+    assert chosen["none_pairs"][0] + chosen["kernel_pairs"][0] + chosen["tb_pairs"][0] == len(rows)
+    assert chosen["hint_bytes"][0] == launch_hints(job, values()).packet_bytes.sum()
+    few = rows[rows["form"] == b"tb"][0]
+    text = made.explain("tb_auto", int(few["kernel"]), 0)
+    assert f"edges between TBs to kernel {few['producer_kernel']} (" in text
+    assert REASONS["few"].text in text
+    assert REASONS["few"].text not in made.explain("tb_static", int(few["kernel"]), 0)

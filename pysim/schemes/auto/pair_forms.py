@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,16 +29,24 @@ if TYPE_CHECKING:
 
     from .hints import LaunchHints
 
+
+class Reason(NamedTuple):
+    """The form that a reason leads to, "tb", "kernel" or "none", and what it says of the later kernel."""
+
+    form: str
+    text: str
+
+
 # why a pair of kernels has its form: the first that holds
 REASONS = {
-    "no hints": "kernel",  # that tell the TBs of one of them apart
-    "covered": "none",  # edges to and from one other kernel imply each of its edges: their rules compose
-    "implied": "kernel",  # a path of other edges leads from the one to the other
-    "no data": "kernel",  # the later one only overwrites
-    "most": "kernel",  # most TBs wait, and one needs ``scheme.auto.share`` of the producer's TBs or more
-    "turns": "kernel",  # TBs of the kernel wait for each other
-    "no room": "kernel",  # for its rules or TBs, in the scheduler
-    "few": "tb",  # each TB needs few, or few TBs wait
+    "no hints": Reason("kernel", "no hints tell the TBs of one of them apart"),
+    "covered": Reason("none", "edges to and from another kernel imply each of its edges"),
+    "implied": Reason("kernel", "a path of other edges leads from the one to the other"),
+    "no data": Reason("kernel", "it only overwrites what the other has read or written"),
+    "most": Reason("kernel", "most of its TBs wait, and one needs many of the other's"),
+    "turns": Reason("kernel", "its TBs wait for each other"),
+    "no room": Reason("kernel", "the scheduler has no room for its rules or the states of its TBs"),
+    "few": Reason("tb", "each TB needs few of the other's, or few TBs wait"),
 }
 
 
@@ -60,7 +68,7 @@ class PairForm:
     @property
     def form(self) -> str:
         """The form: "tb", "kernel", or "none"."""
-        return REASONS[self.reason] if self.kept else "none"
+        return REASONS[self.reason].form if self.kept else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +161,12 @@ def _made(found: Sequence[tuple[int, int, str, float, int]], deps: Dependences, 
     count = len(deps.preds)
     whole: list[list[int]] = [[] for _ in range(count)]
     for kernel, producer, reason, _, _ in found:
-        if REASONS[reason] == "kernel":
+        if REASONS[reason].form == "kernel":
             whole[kernel].append(producer)
     kept = reduce_preds([tuple(sorted(each)) for each in whole])
     held = [set(each) for each in kept]
-    pairs = [PairForm(*each, REASONS[each[2]] == "tb" or each[1] in held[each[0]]) for each in found]
-    drop = {(each[1], each[0]) for each in found if REASONS[each[2]] != "tb"}
+    pairs = [PairForm(*each, REASONS[each[2]].form == "tb" or each[1] in held[each[0]]) for each in found]
+    drop = {(each[1], each[0]) for each in found if REASONS[each[2]].form != "tb"}
     return Forms(pairs, _without_pairs(deps, drop), kept, room.peak_rules, room.peak_tbs)
 
 

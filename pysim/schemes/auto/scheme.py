@@ -12,7 +12,7 @@ from pysim.schemes import hardware_cost
 from pysim.schemes.dependence_table import TableScheme
 from pysim.schemes.hardware_cost import Field, Structure, bits_for
 from pysim.schemes.in_kernel_sync import intra_kernel_plan
-from pysim.schemes.known_edges import KnownEdges
+from pysim.schemes.known_edges import ChosenForms, KnownEdges
 from pysim.schemes.learned import without_barrier_edges
 from pysim.schemes.options import COHERENCE, PRIORITIES, SchemeOption
 from pysim.schemes.scheme import COHERENCE as POLICIES
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pysim.schemes.hardware_cost import Sizes
     from pysim.schemes.launch_plan import LaunchPlan
 
+    from .hints import LaunchHints
     from .pair_forms import Forms
 
 
@@ -65,6 +66,23 @@ def _evaluation_ticks(job: Job, forms: Forms, values: Mapping[str, int]) -> NDAr
     return spent
 
 
+def _chosen(forms: Forms, hints: LaunchHints) -> ChosenForms:
+    """Return the forms of all pairs as tables have them."""
+    pairs = forms.pairs
+    return ChosenForms(
+        np.array([pair.kernel for pair in pairs], np.int64),
+        np.array([pair.producer for pair in pairs], np.int64),
+        np.array([pair.form.encode() for pair in pairs], np.bytes_),
+        np.array([pair.reason.encode() for pair in pairs], np.bytes_),
+        np.array([pair.share for pair in pairs], np.float64),
+        np.array([pair.rules for pair in pairs], np.int64),
+        hints.count,
+        hints.packet_bytes,
+        forms.peak_rules,
+        forms.peak_tbs,
+    )
+
+
 class AutoTable(TableScheme):
     """The dependence table with edges from hints, in the form that pays."""
 
@@ -83,7 +101,8 @@ class AutoTable(TableScheme):
         spent = _admission_ticks(job, hints.count, forms, values)
         none = np.zeros(len(spent), np.uint64)
         launch = {"evaluate": _evaluation_ticks(job, forms, values)}
-        return KnownEdges(forms.deps, barrier, spent, none, launch=launch, whole=forms.whole)
+        chosen = _chosen(forms, hints)
+        return KnownEdges(forms.deps, barrier, spent, none, launch=launch, whole=forms.whole, chosen=chosen)
 
     def coherence(self, values: Mapping[str, int]) -> str:
         """Return as ``Scheme.coherence``; TBs that start ahead of their gate read past L1 by themselves."""

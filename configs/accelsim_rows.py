@@ -135,11 +135,10 @@ def main():
 
     from pysim import stats
     from pysim.cli.interrupts import keeping
+    from pysim.cli.many_runs import begin
 
     options = script.options
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else print
+    _, show = begin(script, stats)
     found, parts = [], {"runs": [], "host": []}
     with keeping(script, stats, lambda: tables_of(found, parts)):
         run_rows(args, script, show, found, parts)

@@ -89,15 +89,14 @@ def main():
     import numpy as np
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.stats.studies.groups import format_groups, group_rows
     from pysim.stats.studies.suite import draw_suite
     from pysim.workloads.applications.acs import GRAPHS
     from pysim.workloads.registry import make
 
     options, chosen = first.options, first.workload
-    stats.check_writable(first.path, options.force, first.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else print
+    log, show = begin(first, stats)
     quick = chosen["subset"] == "quick"
     texts = {name: GRAPHS[name].small if quick else GRAPHS[name].make for name in chosen["graphs"]}
     groups = {name: GRAPHS[name].group for name in texts}

@@ -134,15 +134,14 @@ def main():
     import numpy as np
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.results.gap import gap_notes
     from pysim.stats.studies.suite import draw_suite, format_suite
     from pysim.workloads.applications.blockmaestro import APPS
     from pysim.workloads.registry import make
 
     options, chosen = first.options, first.workload
-    stats.check_writable(first.path, options.force, first.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else print
+    log, show = begin(first, stats)
     texts = {name: f"{name}:{APPS[name].small}" if chosen["small"] else name for name in chosen["apps"]}
     parts = []
     for gpu in chosen["gpus"]:

@@ -40,11 +40,9 @@ def main():
     script = options_of()
 
     # slow imports: only after the options are checked
-    from functools import partial
-
     from pysim import stats
     from pysim.cli.entry import reading_input
-    from pysim.errors import WorkloadError
+    from pysim.cli.many_runs import begin, simulate_in_order
     from pysim.stats.studies import bert as text
     from pysim.stats.studies.bert_picture import draw_bert
     from pysim.stats.studies.hardware import plain
@@ -52,9 +50,7 @@ def main():
     from pysim.workloads.studies import bert_step as study
 
     chosen = script.workload
-    stats.check_writable(script.path, script.options.force, script.configuration)
-    log = stats.Log(script.options.quiet)
-    show = log.say if script.options.json else partial(print, flush=True)
+    log, show = begin(script, stats)
     hints = MachineHints.of(script.config)
     with reading_input():
         cases = [study.Case.of(each) for each in chosen["cases"]]
@@ -67,10 +63,7 @@ def main():
     show("heads     over all tokens; NVIDIA's BERT takes the masked ones alone\n")
     rows = []
     for number, step in enumerate(steps):
-        listed = script.simulate(step.job, "stream", tables=("kernels",), progress=log).listed()
-        (run,) = listed["runs"]
-        if run["status"] != b"ok":
-            raise WorkloadError(f"{step.job.name}: {run['reason'].decode()}")
+        run, listed = simulate_in_order(script, step.job, ("kernels",), log)
         found = study.breakdown_rows(step, listed["kernels"])
         made = [row | {"run": number} for row in found]
         log.clear()

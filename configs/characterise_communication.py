@@ -51,14 +51,11 @@ def options_of():
 
 def simulated(script, built, log):
     """Simulate a layer that was built in stream order; return the times of its parts."""
-    from pysim.errors import WorkloadError
+    from pysim.cli.many_runs import simulate_in_order
     from pysim.workloads.studies.communication import part_times
 
     job, origins = built
-    listed = script.simulate(job, tables=("kernels",), progress=log).listed()
-    (run,) = listed["runs"]
-    if run["status"] != b"ok":
-        raise WorkloadError(f"{job.name}: {run['reason'].decode()}")
+    _, listed = simulate_in_order(script, job, ("kernels",), log)
     return part_times(listed["kernels"], origins)
 
 
@@ -67,10 +64,9 @@ def main():
     script = options_of()
 
     # slow imports: only after the options are checked
-    from functools import partial
-
     from pysim import stats
     from pysim.cli.entry import reading_input
+    from pysim.cli.many_runs import begin
     from pysim.stats.studies import communication as text
     from pysim.stats.studies.communication_picture import draw_communication
     from pysim.stats.studies.hardware import plain
@@ -78,9 +74,7 @@ def main():
     from pysim.workloads.studies import communication as study
 
     chosen = script.workload
-    stats.check_writable(script.path, script.options.force, script.configuration)
-    log = stats.Log(script.options.quiet)
-    show = log.say if script.options.json else partial(print, flush=True)
+    log, show = begin(script, stats)
     hints, ring = MachineHints.of(script.config), study.Ring(chosen["gbs"], chosen["latency_us"])
     with reading_input():
         baseline = study.Shape(*(chosen[name] for name in SIZES))

@@ -85,13 +85,12 @@ def main():
     import numpy as np
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.stats.studies.models import Layer, draw_layers, format_layers, layer_rows
     from pysim.workloads.validation.cusync_models import pieces_of, published, schemes_of
 
     options, chosen = script.options, script.workload
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else print
+    log, show = begin(script, stats)
     parts, layers = [], []
     for model in chosen["models"]:
         sizes = chosen["sizes"] or MODELS[model][1]

@@ -89,6 +89,7 @@ def main():
     args = parser.parse_args()
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.stats.studies.budget import format_budget
     from pysim.workloads.validation.budget import short, steps_of
     from pysim.workloads.validation.suites import SUITES as KNOWN
@@ -98,9 +99,7 @@ def main():
     args.gpu = args.gpu or suite.gpu
     script = Script.start("error_budget", parser, args, ("suite", "mechanisms"))
     options = script.options
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet, unit="runs")
-    show = log.say if options.json else print
+    log, show = begin(script, stats, "runs")
     cases, steps = short(cases_of(suite)[0]), steps_of(args.mechanisms, script.config)
     for line in script.machine_lines():
         show(line)

@@ -43,12 +43,12 @@ def main():
     import numpy as np
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.stats.pictures.heatmap import draw_camping, format_camping
     from pysim.workloads.registry import make
 
     job = script.job(make(args.workload, script.config))
-    stats.check_writable(path, options.force, script.configuration)
-    log = stats.Log(options.quiet)
+    log, show = begin(script, stats)
     on = dict.fromkeys(OFF["both"], 1)
     labels = {0: "hash on", 1: "hash off" if args.off == "both" else f"hash of {args.off} off"}
     parts, notes = {}, []
@@ -64,7 +64,6 @@ def main():
         log.say(note)
     log.clear()
 
-    show = log.say if options.json else print
     show("\n".join(script.machine_lines()[:1]))
     show(f"workload  {args.workload}: in use at once (parts that share the traffic evenly count one each)\n")
     show(format_camping(tables, labels))

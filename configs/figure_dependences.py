@@ -74,6 +74,7 @@ def main():
     import numpy as np
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.program.rename import renamed
     from pysim.results.graph_schema import TABLES as GRAPH
     from pysim.stats.pictures.graph_layout import layout
@@ -81,9 +82,7 @@ def main():
     from pysim.workloads.networks.rnn import gru
 
     options, path, size = script.options, script.path, script.workload
-    stats.check_writable(path, options.force, script.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else print
+    log, show = begin(script, stats)
     show("\n".join([*script.machine_lines(), ""]))
     job = gru(**size)
     parts, pictures = {}, {}

@@ -56,17 +56,17 @@ def main():
     import numpy as np
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.results.gap import gap_notes
     from pysim.workloads.registry import make
 
-    log = stats.Log(script.options.quiet)
     shown = [s for s in script.options.schemes if s != "stream"]
     heads = ["network", "stream", "free", "launch", "shared", "launch, shared", "bound", "off", *shown]
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|--:" * (len(heads) - 1) + "|"]
     parts, notes = [], []
     # all jobs are built before the first run, so that a mistake in the last name is reported at once
     jobs = {name: make(name, script.config) for name in script.workload["networks"]}
-    stats.check_writable(script.path, script.options.force, script.configuration)
+    log, show = begin(script, stats)
     for name, job in jobs.items():
         runs, line = simulate_network(script, name, job, log)
         runs["run"] = np.arange(len(runs)) + sum(map(len, parts))
@@ -74,7 +74,7 @@ def main():
         lines.append("| " + " | ".join(line) + " |")
         notes += [f"{name}: {note}" for note in gap_notes(runs)]
     log.clear()
-    (log.say if script.options.json else print)("\n".join([*lines, *([""] if notes else []), *notes]))
+    show("\n".join([*lines, *([""] if notes else []), *notes]))
     script.save(stats, {"runs": np.concatenate(parts)}, log.say)
 
 

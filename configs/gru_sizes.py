@@ -75,13 +75,12 @@ def main():
     import numpy as np
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.program.library_kernels import library_kernels
     from pysim.stats.pictures.plot import draw_occupancy
     from pysim.workloads.registry import make
 
-    stats.check_writable(script.path, script.options.force, script.configuration)
-    log = stats.Log(script.options.quiet)
-    show = log.say if script.options.json else print
+    log, show = begin(script, stats)
     show("\n".join(script.machine_lines()[:1]))
     parts, names = {}, []
     for hidden, batch, steps in SIZES:

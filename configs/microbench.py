@@ -110,13 +110,13 @@ def main():
 
     # slow imports: only after the options are read
     from pysim import ConfigError, stats
+    from pysim.cli.many_runs import begin
     from pysim.workloads import microbench
     from pysim.workloads.microbench.bench import Bench
 
     path = args.measured or microbench.MEASURED.get(args.gpu)
     args.measured = None if args.measured is None else str(args.measured)
     script = Script.start("microbench", parser, args, ("measured", "only", "subset"))
-    options = script.options
     try:
         measured = {} if path is None else microbench.read_measured(path)
     except ConfigError as error:
@@ -127,9 +127,7 @@ def main():
         rows = [row for row in rows if not re.search(LONG, row.key)]
     if not rows:
         parser.error(f"--only: no name of a constant matches {script.workload['only']!r}")
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else print
+    _, show = begin(script, stats)
     for line in script.machine_lines():
         show(line)
 

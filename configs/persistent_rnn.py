@@ -81,9 +81,10 @@ def main():
     script = Script.start("persistent_rnn", parser, parser.parse_args(), NAMES)
 
     from pysim import stats
+    from pysim.cli.many_runs import print_table
 
     try:
-        script.print_table(stats, table(script), "---")
+        print_table(script, stats, table(script), "---")
     except WorkloadError as error:
         parser.error(str(error))
 

@@ -171,18 +171,16 @@ def tables_of(rows):
 
 def main():
     # imported inside main, so that Ctrl-C during an import also ends in one line
-    from functools import partial
     from pathlib import Path
 
     script, args = options_of()
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.workloads.studies.epochs import epoch
 
     options = script.options
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else partial(print, flush=True)
+    _, show = begin(script, stats)
     given = {
         "histogram": Path(args.histogram) if args.histogram else None,
         "policy": args.batching or "",

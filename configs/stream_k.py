@@ -19,12 +19,10 @@ COLUMNS = ("model", "m", "n1", "k1", "n2", "k2", "gemm1_us", "gemm2_us", "tile1"
 def micros(script, kernel, sizes):
     """Return the time (us) of one launch of a kernel on an idle GPU."""
     from pysim import Job
-    from pysim.errors import WorkloadError
+    from pysim.cli.many_runs import simulate_in_order
 
     job = Job(f"{kernel.name}, {'x'.join(map(str, sizes))}", [kernel])
-    row = script.simulate(job, "stream", tables="none").listed()["runs"][0]
-    if row["status"] != b"ok":
-        raise WorkloadError(f"{job.name}: {row['reason'].decode()}")
+    row, _ = simulate_in_order(script, job, "none")
     return float(row["time_us"])
 
 
@@ -137,6 +135,7 @@ def main():
     )
 
     from pysim import stats
+    from pysim.cli.many_runs import print_table
     from pysim.workloads.kernels.cutlass import multistage
 
     chosen = script.workload
@@ -146,7 +145,7 @@ def main():
         else:
             tiling = multistage(chosen["tile"], chosen["stages"], 1)
             table = by_tiles(script, tiling, chosen["depth"], chosen["tiles"], chosen["least"])
-        script.print_table(stats, table)
+        print_table(script, stats, table)
     except WorkloadError as error:
         parser.error(str(error))
 

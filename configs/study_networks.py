@@ -145,6 +145,7 @@ def main():
     script, args = options_of()
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.errors import ConfigError
     from pysim.stats.studies.networks import plain, sections
     from pysim.stats.studies.networks_picture import draw_networks
@@ -156,9 +157,7 @@ def main():
     found = cases(chosen["networks"], chosen["passes"], chosen["quick"])
     if not found:
         raise ConfigError("nothing to simulate: no network of --networks has a pass of --passes")
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else print
+    _, show = begin(script, stats)
     folder = SweepFolder(args.folder)
     folder.prepare(LEDGER, KEYS, points(found, chosen["gpus"], options.schemes, options.overrides()))
     if args.dry_run:

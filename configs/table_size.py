@@ -43,13 +43,12 @@ def main():
     script, fresh = options_of()
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.stats.studies.hardware import draw_table_size, plain, sections
     from pysim.workloads.studies.table_search import Study, tables_of
 
     options, config = script.options, script.config
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet, unit="points")
-    show = log.say if options.json else print
+    log, show = begin(script, stats, "points")
     study = Study.of(script.workload["networks"], script.workload["subset"] == "quick", config)
     made = study.run(options.threads, fresh, partial(log, "points"))
     log.clear()

@@ -120,13 +120,11 @@ def main():
     import numpy as np
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.workloads.validation.suites import SUITES
 
     suite, every, left_out, script, fresh = options_of(SUITES)
-    options = script.options
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet, unit="rows")
-    show = log.say if options.json else print
+    log, show = begin(script, stats, "rows")
 
     chosen = [at for at, case in enumerate(every) if case.within(script.workload["subset"])]
     cases = [every[at] for at in chosen]

@@ -9,9 +9,8 @@ import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,20 +250,6 @@ class Script:
         runs = np.concatenate(self.finished.runs)
         runs["run"] = np.arange(len(runs))
         return runs
-
-    def print_table(self, stats: ModuleType, table: Iterable[tuple[str, ...]], first: str = "--:") -> None:
-        """Print a Markdown table row by row, as it is simulated, and write the runs to the result file.
-
-        ``table``: cells of the heads, then of each row; ``first``: alignment of the first column.
-        """
-        stats.check_writable(self.path, self.options.force, self.configuration)
-        log = stats.Log(self.options.quiet)
-        show = log.say if self.options.json else partial(print, flush=True)
-        for number, cells in enumerate(table):
-            show(f"| {' | '.join(cells)} |")
-            if number == 0:
-                show(f"|{first}|" + "--:|" * (len(cells) - 1))
-        self.save(stats, {"runs": self.finished_runs()} if self.finished.runs else {}, log.say)
 
     def _keep_finished(self) -> None:
         """Write the rows of all runs of this call; nothing if none has finished."""

@@ -1,0 +1,59 @@
+"""What scripts that make many runs share: they begin, simulate one job, and print a table row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pysim.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pysim.program.job import Job
+
+    from .script import Script
+
+
+def begin(script: Script, stats: ModuleType, unit: str = "TBs") -> tuple[Any, Callable[[str], None]]:
+    """Check that the result can be written, before anything is simulated; return a log, and what prints.
+
+    ``stats``: the package that writes results, which ``pysim`` does not import; ``unit``: what its ``Log``
+    counts. What prints shows a line at once: on stdout, or on stderr with ``--json``.
+    """
+    stats.check_writable(script.path, script.options.force, script.configuration)
+    log = stats.Log(script.options.quiet, unit=unit)
+    return log, log.say if script.options.json else partial(print, flush=True)
+
+
+def simulate_in_order(
+    script: Script, job: Job, tables: Sequence[str] | str, log: Any = None
+) -> tuple[np.void, dict[str, NDArray[np.void]]]:
+    """Simulate a job in stream order; return its row of ``runs``, and all tables.
+
+    Raises WorkloadError with the reason where the job cannot run.
+    """
+    listed = script.simulate(job, "stream", tables=tables, progress=log).listed()
+    (run,) = listed["runs"]
+    if run["status"] != b"ok":
+        raise WorkloadError(f"{job.name}: {run['reason'].decode()}")
+    return run, listed
+
+
+def print_table(
+    script: Script, stats: ModuleType, table: Iterable[tuple[str, ...]], first: str = "--:"
+) -> None:
+    """Print a Markdown table row by row, as it is simulated, and write the runs to the result file.
+
+    ``table``: cells of the heads, then of each row; ``first``: alignment of the first column.
+    """
+    log, show = begin(script, stats)
+    for number, cells in enumerate(table):
+        show(f"| {' | '.join(cells)} |")
+        if number == 0:
+            show(f"|{first}|" + "--:|" * (len(cells) - 1))
+    script.save(stats, {"runs": script.finished_runs()} if script.finished.runs else {}, log.say)

@@ -53,7 +53,7 @@ def main():
     log, show = begin(script, stats)
     hints = MachineHints.of(script.config)
     with reading_input():
-        cases = [study.Case.of(each) for each in chosen["cases"]]
+        cases = study.cases_of(chosen["cases"])
         steps = [study.bert_step(case, hints, chosen["simulated"]) for case in cases]
     show(script.machine_lines()[0])
     held = chosen["simulated"] or study.NETWORK.layers

@@ -37,7 +37,7 @@ def options_of():
     )
     parser.add_argument("--lengths", type=natural_int, default=0, metavar="N", help=text)
     text = "leave sequences of more than N steps out (default: as the network's framework does)"
-    parser.add_argument("--longest", type=natural_int, default=0, metavar="N", help=text)
+    parser.add_argument("--longest", type=positive_int, default=0, metavar="N", help=text)
     text = "lengths of the sequences, columns length,count (default: IWSLT'15, LibriSpeech)"
     parser.add_argument("--histogram", default="", metavar="FILE.csv", help=text)
     text = f"how sequences become batches: {', '.join(POLICIES)} (default: as the network's framework does)"

@@ -68,6 +68,7 @@ def test_json_of_cases_with_all_layers(
 
 def test_wrong_options_are_one_line(tmp_path: Path) -> None:
     refused(run(tmp_path, "heads=2"), "no key 'heads'")
+    refused(run(tmp_path, "batch=4", "seq=128,batch=4"), "case seq=128,batch=4: the same as batch=4")
     refused(run(tmp_path, "seq=1024"), "bert-large: seq = 1024: at most 512")
     refused(run(tmp_path, "--simulated", "2"), "simulated = 2: must be 0 (all layers), or 3 or more")
     refused(run(tmp_path, "--schemes", "graph"), "--schemes")

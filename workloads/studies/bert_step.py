@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pysim.errors import WorkloadError
+from pysim.errors import WorkloadError, brief
 from pysim.program.job import Job, Memory
 from pysim.workloads.framework.autocast import AMP, stored
 from pysim.workloads.framework.language import HEAD, LOSS, LanguageModel, language_model
@@ -81,6 +81,17 @@ class Case:
 
 
 DEFAULT = Case(4, 128, "fp16")
+
+
+def cases_of(texts: Sequence[str]) -> list[Case]:
+    """Return the cases of texts as ``Case.of`` takes them; raises WorkloadError for a case given twice."""
+    given: dict[Case, str] = {}
+    for text in texts:
+        case = Case.of(text)
+        if case in given:
+            raise WorkloadError(f"case {brief(text)}: the same as {brief(given[case])}: give each case once")
+        given[case] = text
+    return [*given]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Memory, Mode, Tensor
 from pysim.program.warp_program import Pattern
 
-from .blocks import GRU, LSTM, Block
+from .blocks import Block
+from .blocks.cells import GRU, LSTM
 from .code import Launch, Warp, launch
 from .stream import THREADS, WARPS, positive
 

@@ -1,6 +1,6 @@
 """Kernels that only the measured chains have: a GRU cell and a softmax by tiles.
 
-Their stretches are those of ``blocks_chain``. Loads bypass L1.
+Their stretches are those of ``blocks.chain``. Loads bypass L1.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pysim.program.job import Access, Mode, Tensor
 from pysim.program.warp_program import Affine, Pattern, TensorTile
 from pysim.workloads.kernels.tiles import collapse
 
-from . import blocks_persist
-from .blocks_chain import GRU16, GRU32, SOFTMAX
+from .blocks.chain.cells import GRU16, GRU32
+from .blocks.chain.softmax import SOFTMAX
+from .blocks.persistent import gru
 from .code import STORES, Launch, Warp, as_stage, launch, resizable
 from .stream import WARPS
 
@@ -87,10 +88,8 @@ def gru_tile(
         return collapse(made)
 
     row, col, rows = Affine(by=bm), Affine(bx=bn), min(bm, batch)
-    if persistent:
-        blocks = blocks_persist.GRU16 if item == 2 else blocks_persist.GRU32
-    else:
-        blocks = GRU16 if item == 2 else GRU32
+    fp16, fp32 = (gru.GRU16, gru.GRU32) if persistent else (GRU16, GRU32)
+    blocks = fp16 if item == 2 else fp32
     w = Warp(output=TensorTile(3, row, rows, col, bn))
     w.run(blocks["pre"])
     w.needs(TensorTile(0, row, rows, col, bn, count=GATES, spacing=hidden))

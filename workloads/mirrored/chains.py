@@ -14,8 +14,8 @@ from typing import NamedTuple
 from pysim.errors import WorkloadError
 from pysim.program.job import ALIGN, Job, Kernel, Memory, Tensor
 
-from . import blocks_persist as persist
-from .blocks_chain import HGEMM8, HGEMM8_OUT, HGEMM64, SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
+from .blocks.chain.gemms import HGEMM8, HGEMM8_OUT, HGEMM64, SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
+from .blocks.persistent import attention, gemms, gru
 from .chain_kernels import fence, gru_tile, softmax_rows
 from .code import Launch, as_stage
 from .hgemm import H64, H128W8, Hgemm, hgemm
@@ -34,14 +34,14 @@ _S128, _S64 = TILES["fp32", "128x128x8_256thr"], TILES["fp32", "64x64x16_256thr"
 _S32 = TILES["fp32", "32x32x32_256thr"]
 # GEMMs as stages of the persistent kernels, by the kernel they are a stage of
 STAGED: Mapping[tuple[str, str], Hgemm | Sgemm] = {
-    ("mlp", _H128.name): replace(_H128, registers=128, blocks=persist.HGEMM8, out=persist.HGEMM8_OUT),
-    ("mlp", _H64.name): replace(_H64, blocks=persist.HGEMM64, out=persist.HGEMM64_OUT),
-    ("mlp", _S128.name): replace(_S128, blocks=persist.SGEMM128, out=persist.SGEMM128_OUT),
-    ("mlp", _S64.name): replace(_S64, registers=64, blocks=persist.SGEMM64, out=persist.SGEMM64_OUT),
-    ("gru", _H64.name): replace(_H64, blocks=persist.GRU_HGEMM64),
-    ("gru", _S32.name): replace(_S32, registers=40, blocks=persist.GRU_SGEMM32),
-    ("qk", _H64.name): replace(_H64, blocks=persist.QK),
-    ("pv", _H64.name): replace(_H64, blocks=persist.PV),
+    ("mlp", _H128.name): replace(_H128, registers=128, blocks=gemms.HGEMM8, out=gemms.HGEMM8_OUT),
+    ("mlp", _H64.name): replace(_H64, blocks=gemms.HGEMM64, out=gemms.HGEMM64_OUT),
+    ("mlp", _S128.name): replace(_S128, blocks=gemms.SGEMM128, out=gemms.SGEMM128_OUT),
+    ("mlp", _S64.name): replace(_S64, registers=64, blocks=gemms.SGEMM64, out=gemms.SGEMM64_OUT),
+    ("gru", _H64.name): replace(_H64, blocks=gru.HGEMM64),
+    ("gru", _S32.name): replace(_S32, registers=40, blocks=gru.SGEMM32),
+    ("qk", _H64.name): replace(_H64, blocks=attention.QK),
+    ("pv", _H64.name): replace(_H64, blocks=attention.PV),
 }
 MOST = 1 << 20  # of any size: what is measured is far below
 

@@ -10,7 +10,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Memory
 from pysim.program.warp_program import Pattern
 
-from .blocks import CONV
+from .blocks.convolution import CONV
 from .code import Launch, Warp, launch
 from .lanes import always, lane_pattern, mask
 from .stream import WARPS, positive

@@ -13,7 +13,7 @@ from pysim.program.job import Memory, Tensor
 from pysim.program.warp_program import Affine, Pattern, TensorTile
 from pysim.workloads.kernels.tiles import collapse
 
-from .blocks_gemm import HGEMM4, HGEMM4_OUT, HGEMM8, HGEMM8_OUT, HGEMM64
+from .blocks.hgemms import HGEMM4, HGEMM4_OUT, HGEMM8, HGEMM8_OUT, HGEMM64
 from .code import STORES, Launch, Warp, launch
 from .lanes import always
 from .sgemm import MAX_STEPS, gemm_accesses

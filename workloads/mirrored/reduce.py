@@ -16,7 +16,9 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Memory, Mode, Tensor
 from pysim.program.warp_program import Pattern
 
-from .blocks import GEMV, LAYERNORM, REDUCE, SOFTMAX, Block
+from .blocks import Block
+from .blocks.rows import LAYERNORM, SOFTMAX
+from .blocks.sums import GEMV, REDUCE
 from .code import Launch, Warp, launch
 from .lanes import always, lane_pattern
 from .stream import THREADS, WARPS, flat_access, positive

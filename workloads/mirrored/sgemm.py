@@ -12,7 +12,7 @@ from pysim.program.job import Access, Memory, Tensor
 from pysim.program.warp_program import Affine, Pattern, TensorTile
 from pysim.workloads.kernels.tiles import collapse
 
-from .blocks_gemm import SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
+from .blocks.sgemms import SGEMM32, SGEMM64, SGEMM128, SGEMM128_OUT
 from .code import Launch, Warp, launch
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pysim.program.job import Access, Memory
 from pysim.program.warp_program import Pattern
 from pysim.workloads.kernels.tiles import blocks_of
 
-from .blocks import NAIVE, TILED
+from .blocks.transposes import NAIVE, TILED
 from .code import Launch, Warp, launch
 from .lanes import always, mask
 from .stream import positive

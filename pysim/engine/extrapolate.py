@@ -268,13 +268,15 @@ class Replay:
     ) -> Replay | None:
         """Return the replay that the configuration asks for; None: the whole job is simulated.
 
-        ``known``: cache of contractions by window. Raises WorkloadError for schemes that wait inside
-        programs.
+        ``known``: cache of contractions by window. Raises WorkloadError for schemes whose TBs wait inside
+        programs for TBs.
         """
         if config.word("sim.replay") == "off":
             return None
-        if choice.waits_inside:
-            raise WorkloadError("replay is for schemes whose TBs wait before they are dispatched")
+        if not choice.replays:
+            raise WorkloadError(
+                "replay is for schemes whose TBs wait before they are dispatched, or for whole kernels"
+            )
         window = int(config["scheme.window"])
         if window not in known:
             known[window] = contract(job, deps, window, int(config["sim.seed"]))

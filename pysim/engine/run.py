@@ -74,8 +74,11 @@ def _load(
 def _replay(session: Session, choice: Choice, config: Config, replays: bool) -> Replay | None:
     """Return the replay that the job or the configuration asks for; None: every kernel is simulated."""
     if session.job.shortened is not None:
-        if choice.waits_inside:
-            raise WorkloadError("a shortened job is for schemes whose TBs wait before they are dispatched")
+        if not choice.replays:
+            raise WorkloadError(
+                "a shortened job is for schemes whose TBs wait before they are dispatched, or for whole"
+                " kernels"
+            )
         return Lengthened(choice, session.job, session.deps, session.job.shortened)
     if not replays:
         return None

@@ -22,6 +22,7 @@ class Pdl(StreamOrder):
     """Programmatic dependent launch: TBs start early and wait (griddepcontrol) for whole kernels."""
 
     waits_inside: ClassVar[bool] = True
+    waits_for_kernels: ClassVar[bool] = True
 
     def launch_plan(
         self, options: Sequence[str], job: Job, deps: Dependences, config: Config

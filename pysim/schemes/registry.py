@@ -47,6 +47,7 @@ SCHEMES: dict[str, Scheme] = {
 
 
 LONGEST_NAME = 64  # characters of a scheme's or an option's name
+_TRAITS = ("windowed", "waits_inside", "waits_for_kernels", "fuses", "host_launches")
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
@@ -100,7 +101,7 @@ def register_scheme(scheme: Scheme) -> None:
     _check_name("scheme", scheme.name)
     where = f"scheme {scheme.name}"
     _check_types(where, scheme, {"doc": str, "gap": str, "options": Mapping})
-    _check_types(where, scheme, dict.fromkeys(("windowed", "waits_inside", "fuses", "host_launches"), bool))
+    _check_types(where, scheme, dict.fromkeys(_TRAITS, bool))
     if scheme.name in SCHEMES:
         raise ConfigError(f"{where}: the name is taken; del pysim.SCHEMES[{scheme.name!r}] frees it")
     if scheme.granularity not in ("kernel", "tb"):
@@ -179,6 +180,15 @@ class Choice:
     def waits_inside(self) -> bool:
         """Whether TBs wait inside their programs, under the scheme or one of the options."""
         return self.scheme.waits_inside or any(self.scheme.options[o].waits_inside for o in self.options)
+
+    @property
+    def replays(self) -> bool:
+        """Whether periods of a job may be left out: no TB waits inside its program for TBs of other kernels.
+
+        Else launches are not the kernels of the job, but have gates between them or stages inside.
+        """
+        options = any(self.scheme.options[o].waits_inside for o in self.options)
+        return not self.waits_inside or (self.scheme.waits_for_kernels and not options)
 
     @property
     def pins(self) -> dict[str, int | str]:

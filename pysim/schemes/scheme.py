@@ -76,6 +76,8 @@ class Scheme:
     window_limited: ClassVar[bool] = True
     # whether TBs wait inside their programs, by semaphores or programmatic dependent launch
     waits_inside: ClassVar[bool] = False
+    # whether those TBs wait for whole kernels, each launched once: then layers can be left out of a job
+    waits_for_kernels: ClassVar[bool] = False
     # whether kernels become stages of persistent kernels
     fuses: ClassVar[bool] = False
     # whether the host launches each kernel, and so bounds the time under host.submit = eager

@@ -75,7 +75,21 @@ def test_what_stands_for_nothing_is_refused():
     assert "is not that of the layer before" in runs["reason"][0]
     right = shortened(job, network(3), 9)
     reasons = simulate("titan_v", right, "cusync").frame("runs")
-    assert "wait before they are dispatched" in reasons["reason"][0]
+    assert "wait before they are dispatched, or for whole kernels" in reasons["reason"][0]
+
+
+def test_layers_are_left_out_where_tbs_wait_inside_for_whole_kernels():
+    """Programmatic launches are the kernels of the job, so that their periods are those of the launches."""
+    job = shortened(network(3), network(2), WHOLE)
+    made = simulate("h200", job, "pdl", baseline=False)
+    runs, known = (r.frame("runs") for r in (made, simulate("h200", network(WHOLE), "pdl", baseline=False)))
+    assert (runs["status"] == "ok").all()
+    assert np.allclose(runs["time_us"], known["time_us"], rtol=0.02)
+    assert np.allclose(runs["energy_j"], known["energy_j"], rtol=0.02)
+    assert np.allclose(runs["bound_us"], known["bound_us"], rtol=0.02)
+    assert runs["tbs"].tolist() == known["tbs"].tolist()
+    starts, ends = (made.frame("kernels")[name].to_numpy() for name in ("first_dispatch_us", "last_end_us"))
+    assert (starts[1:] < ends[:-1]).mean() > 0.9  # before the kernel before has ended, those left out too
 
 
 def training(simulated, layers=8):

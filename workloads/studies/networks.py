@@ -152,7 +152,7 @@ def is_finer(choice: Choice) -> bool:
     Programmatic dependent launch waits inside TBs, but for whole kernels.
     """
     scheme = choice.scheme
-    inside = scheme.waits_inside and scheme is not SCHEMES["pdl"]
+    inside = scheme.waits_inside and not scheme.waits_for_kernels
     return (not scheme.kernels_wait or inside or scheme.fuses) and scheme is not SCHEMES[IDEAL]
 
 

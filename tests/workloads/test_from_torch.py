@@ -188,6 +188,31 @@ def test_a_decoder_takes_what_its_encoder_made():
         recorded(Pair(), tokens, decode=31)
 
 
+class Placed(nn.Module):
+    """Words and places, each with a table of rows that were learned, and a cache that only counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(32, 64), nn.Embedding(16, 64)
+
+    def forward(self, tokens, past_key_values=0, use_cache=False):
+        at = torch.arange(past_key_values, past_key_values + tokens.shape[1], device=tokens.device)
+        made = self.words(tokens) + self.places(at)
+        return types.SimpleNamespace(past_key_values=past_key_values + tokens.shape[1]) if use_cache else made
+
+
+def test_positions_that_were_not_learned_are_refused():
+    """On a GPU a row that a table has not is an assertion that fails; tokens of an example may be any."""
+    many = torch.full((1, 16), 99)
+    assert operators(recorded(Placed(), many))[-3:] == ["embedding", "embedding", "add"]
+    with pytest.raises(WorkloadError, match=r"^from_torch: places.weight: row 16: at most 15$"):
+        recorded(Placed(), torch.zeros(1, 17, dtype=torch.long))
+    one = torch.zeros(1, 1, dtype=torch.long)
+    recorded(Placed(), one, decode=15)
+    with pytest.raises(WorkloadError, match=r"^from_torch: decode = 16: places.weight: row 16: at most 15$"):
+        recorded(Placed(), one, decode=16)
+
+
 def test_a_model_without_a_cache_cannot_decode():
     with pytest.raises(WorkloadError, match="decode: the model takes no cache"):
         recorded(mlp(), torch.empty(16, 64), decode=4)

@@ -136,7 +136,15 @@ def test_totals_survive():
     ("text", "gpu", "message"),
     [
         ("bert-base:pass=decode", "h200", "bert-base: pass = decode: must be forward, training"),
-        ("gpt2:seq=2048", "h200", "gpt2: seq = 2048: at most 1024, which have embeddings"),
+        ("gpt2:seq=2048", "h200", "gpt2: seq = 2048: at most 1024, the positions that it was trained for"),
+        (
+            "gpt2:pass=decode,seq=1025,attention=fused",
+            "h200",
+            "gpt2: seq = 1025: at most 1024, the positions",
+        ),
+        ("gpt3-13b:pass=decode,seq=2049", "h200", "gpt3-13b: seq = 2049: at most 2048, the positions"),
+        ("bert-large:seq=513,pass=training", "h200", "bert-large: seq = 513: at most 512, the positions"),
+        ("llama-70b:seq=4097,pass=decode", "h200", "llama-70b: seq = 4097: at most 4096, the positions"),
         ("gpt2:optimizer=rmsprop", "h200", "gpt2: optimizer = rmsprop: must be adamw, lamb, sgd, none"),
         ("gpt2:attention=fused,seq=100", "h200", "gpt2: attention = fused: seq = 100, heads of 64 columns"),
         ("gpt3-2.7b:attention=fused", "h200", "gpt3-2.7b: attention = fused: seq = 1024, heads of 80"),

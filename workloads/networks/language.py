@@ -18,7 +18,16 @@ from pysim.workloads.library.choices.by_cost import hints_of
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.memory.pointwise_parts import ITEM
 
-from .passes import check_dtype, check_optimizer, check_pass, device_of, layers_job, layers_of, named
+from .passes import (
+    check_dtype,
+    check_optimizer,
+    check_pass,
+    check_positions,
+    device_of,
+    layers_job,
+    layers_of,
+    named,
+)
 from .shapes import BERT, GPT, Transformer
 
 if TYPE_CHECKING:
@@ -108,6 +117,7 @@ def _bert(name: str) -> Callable[..., Job]:
         check_optimizer(name, optimizer)
         device, training = device_of(hints, name), pass_ == "training"
         check_dtype(name, dtype, (*ITEM, *AMP), device)
+        check_positions(name, seq, shape.positions)
         with named(name):
             layer = Layer(shape.d, shape.heads, shape.ffn, batch, seq, training=training, dtype=stored(dtype))
         vocabulary = padded(shape.vocabulary, ALIGNED)
@@ -143,6 +153,7 @@ def _gpt(name: str) -> Callable[..., Job]:
         check_optimizer(name, optimizer)
         device, training, decode = device_of(hints, name), pass_ == "training", pass_ == "decode"
         check_dtype(name, dtype, (*ITEM, *AMP), device)
+        check_positions(name, seq, shape.positions)
         if shards < 1:
             raise WorkloadError(f"{name}: shards = {shards}: must be positive")
         if dtype in AMP and shards > 1:

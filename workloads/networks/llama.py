@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.framework.autocast import AMP, stored
@@ -13,7 +12,16 @@ from pysim.workloads.framework.llama import DTYPE, Llama, llama_on
 from pysim.workloads.framework.tape import Tape
 from pysim.workloads.library.memory.pointwise_parts import ITEM
 
-from .passes import check_dtype, check_optimizer, check_pass, device_of, layers_job, layers_of, named
+from .passes import (
+    check_dtype,
+    check_optimizer,
+    check_pass,
+    check_positions,
+    device_of,
+    layers_job,
+    layers_of,
+    named,
+)
 from .shapes import LLAMA
 
 if TYPE_CHECKING:
@@ -39,8 +47,7 @@ def _llama(name: str) -> Callable[..., Job]:
         check_optimizer(name, optimizer)
         device, training = device_of(hints, name), pass_ == "training"
         check_dtype(name, dtype, (*ITEM, *AMP), device)
-        if seq > shape.positions:
-            raise WorkloadError(f"{name}: seq = {seq}: at most {shape.positions}")
+        check_positions(name, seq, shape.positions)
         count = layers_of(name, layers, shape.layers)
         held = min(simulated, count) or count
         claim_launches(LAUNCHES * held, f"{name}: {held:,} layers", PATTERNS * held)

@@ -59,6 +59,15 @@ def check_pass(where: str, which: str, known: Sequence[str] = PASSES) -> None:
         raise WorkloadError(f"{where}: pass = {which}: must be {', '.join(known)}")
 
 
+def check_positions(where: str, seq: int, most: int) -> None:
+    """Refuse sequences, of a decode the keys, that are longer than those a network was trained for.
+
+    Positions of BERT and GPT have embeddings that were learned; those of LLaMA are turned by angles.
+    """
+    if seq > most:
+        raise WorkloadError(f"{where}: seq = {seq}: at most {most}, the positions that it was trained for")
+
+
 def check_dtype(where: str, dtype: str, known: Sequence[str], device: str) -> None:
     """Refuse a type that a network does not have, and bf16 on GPUs before Ampere."""
     taken = [name for name in known if not name.endswith("bf16") or device in HOPPER or has_bf16(device)]

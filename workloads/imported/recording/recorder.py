@@ -51,7 +51,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.graph = graph
         self.on = True
+        self.asked = ""  # what errors of this iteration begin with
         self.values = Values()
+        self.names: dict[int, str] = {}  # of parameters, by the identity of their storages
         self._numbers: dict[int, int] = {}
         self._kept: list[object] = []  # storages stay alive, so that no address is used twice
 
@@ -81,6 +83,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 return func.decompose(*args, **kwargs)
         out = as_on_cuda_laid(name, args, func(*args, **kwargs))
         self.values.run(func, args, kwargs, out)
+        if name == "embedding":
+            self._check_rows(*args[:2])
         if self.on and func.namespace not in QUIET and name not in NO_KERNEL:
             self._record(func, name, args, kwargs, out)
         return out
@@ -97,6 +101,19 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if name not in VALUE or any(a is None for a in known):
             raise NeedsData(name)
         return func(*known, **kwargs)
+
+    def _check_rows(self, table: Any, index: Any) -> None:
+        """Refuse rows that a table has not, such as positions beyond those that were learned.
+
+        On a GPU they are an assertion that fails. Values of inputs (tokens) are examples and may be any.
+        """
+        number = self._numbers.get(index.untyped_storage()._cdata)
+        given = number is not None and self.graph.storages[number].kind == "input"
+        rows = None if given else self.values.of(index)
+        if rows is not None and rows.numel() and int(rows.max()) >= table.shape[0]:
+            name = self.names.get(table.untyped_storage()._cdata, "embedding")
+            row, most = int(rows.max()), table.shape[0] - 1
+            raise WorkloadError(f"from_torch: {self.asked}{name}: row {row}: at most {most}")
 
     def _record(self, func: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
         given, written = {}, []

@@ -51,6 +51,8 @@ def record(
     graph.parameters = sum(p.numel() for p in made.parameters())
     recorder = Recorder(graph)
     recorder.know(made.parameters(), "parameter")
+    recorder.asked = f"decode = {decode}: " if decode else ""
+    recorder.names = {p.untyped_storage()._cdata: name for name, p in made.named_parameters()}
     recorder.know(made.buffers(), "buffer")
     recorder.know(tensors_in((args, kwargs)), "input")
     for tensor, value in zip(tensors_in((args, kwargs)), given, strict=True):

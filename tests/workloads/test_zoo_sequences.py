@@ -158,7 +158,12 @@ def test_steps_of_a_pass_are_found_to_repeat(direction):
     ("text", "message"),
     [
         ("gnmt:pass=decode", "pass = decode: must be forward, training"),
-        ("gnmt:dtype=amp", "gnmt: dtype = amp: must be fp32 or fp16 or bf16 on h200"),
+        ("gnmt:dtype=half", "gnmt: dtype = half: must be fp32 or fp16 or bf16 or amp on h200"),
+        (
+            "gnmt:dtype=amp-bf16",
+            "gnmt: dtype = amp-bf16: must be amp: under autocast of bf16 PyTorch",
+        ),
+        ("rnn-net:dtype=amp,pointwise=fused,input=skip", "rnn-net: input = skip: under autocast: must be"),
         ("gnmt:hidden=128", "hidden = 128: must be a multiple of 256 in fp16"),
         ("gnmt:layers=1", "layers"),
         ("gnmt:hidden=200", "gnmt"),

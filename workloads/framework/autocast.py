@@ -5,8 +5,10 @@ converted where it is first used, and kept until the step ends; an activation ea
 losses take fp32; what is on no list takes its operands as they are, of two types the wider one. In fp16 the
 loss is multiplied by a scale; after the backward pass ``GradScaler`` divides gradients by it and looks for
 those that are not finite (``_amp_foreach_non_finite_check_and_unscale_``), then adapts the scale. Unless the
-optimiser is a fused one the host waits for what was found, a gap that is left out here.
-(torch/amp/grad_scaler.py, ATen/autocast_mode.cpp and native/cuda/AmpKernels.cu of PyTorch 2.11)
+optimiser is a fused one the host waits for what was found, a gap that is left out here. cuDNN's recurrent
+layers run in fp16 under autocast of either type; each call converts their parameters anew, into one buffer.
+(torch/amp/grad_scaler.py, ATen/autocast_mode.cpp, ATen/cudnn/AutocastRNN.cpp and native/cuda/AmpKernels.cu of
+PyTorch 2.11)
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Kernel, Tensor
+from pysim.program.job import ALIGN, Kernel, Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory import multi_tensor as multi
@@ -26,7 +28,8 @@ from pysim.workloads.library.memory.pointwise_parts import Work, whole
 from .tape import Gradients, Tape, Value, one, operation
 
 AMP = {"amp": "fp16", "amp-bf16": "bf16"}  # what a network's ``dtype`` says, and the type of 16 bits
-FLOAT = 4
+FLOAT, HALF = 4, 2
+RECURRENT = "fp16"  # what cuDNN's recurrent layers compute in under autocast, whatever its type
 MIXED = stand_in("unrolled_elementwise_kernel with casts", measured=False)
 CHECKED = stand_in("multi_tensor_apply_kernel, UnaryOpFunctor (unscale)", measured=False)
 SCALED = stand_in("amp_update_scale_cuda_kernel", measured=False)
@@ -60,11 +63,80 @@ def narrow(tape: Tape, a: Value) -> Value:
     return made
 
 
+def converting(source: Tensor, target: Tensor) -> Kernel:
+    """Return the kernel that writes a tensor of fp32 in a type of 16 bits, at a place that is there."""
+    return vectorised("cast", [source], [target], Work(ints=costs.CONVERT))
+
+
+def stored_item(tape: Tape, item: int) -> int:
+    """Return the bytes of an element of a parameter, where those of an operand are ``item``."""
+    return FLOAT if tape.amp else item
+
+
+def flattened(tape: Tape, weights: Sequence[Value]) -> list[Value]:
+    """Return parameters of fp32 as a call of cuDNN takes them under autocast: in fp16, in a buffer of zeros.
+
+    Nothing is kept for a later call. Gradients are converted back one by one.
+    """
+    sizes = [-(-w.tensor.rows * w.tensor.cols * HALF // ALIGN) * ALIGN for w in weights]
+    buffer = tape.memory.tensor("weights", 1, sum(sizes) // HALF, HALF)
+    (zero,) = memory_ops.fill(tape.memory, 1, buffer.cols, RECURRENT).kernels
+    tape.launch([_filled(zero, buffer)])
+    address, made = buffer.address, []
+    for weight, size in zip(weights, sizes, strict=True):
+        made.append(_into(tape, weight, address))
+        address += size
+    return made
+
+
+@operation
+def _into(tape: Tape, weight: Value, address: int) -> Value:
+    """Return a parameter in fp16, at an address."""
+    t = weight.tensor
+    made = Tensor(t.name, t.rows, t.cols, HALF, address)
+    tape.launch([converting(t, made)])
+
+    def backward(given: Gradients) -> Gradients:
+        return (tape.run(memory_ops.cast(tape.memory, one(given), RECURRENT, "fp32")),)
+
+    return tape.record((made,), (weight,), backward)[0]
+
+
+def first_states(tape: Tape, x: Value, rows: int, hidden: int, many: int) -> tuple[Tensor, ...]:
+    """Return the ``many`` states, [rows, hidden], that a recurrent call begins with; none if it makes them.
+
+    They are zeros of the type of ``x``: where that is fp32, autocast converts each.
+    """
+    if not tape.amp or x.tensor.item < FLOAT:
+        return ()
+    zeros = [memory_ops.fill(tape.memory, rows, hidden, "fp32") for _ in range(many)]
+    tape.launch(kernel for each in zeros for kernel in each.kernels)
+    return tuple(tape.run(memory_ops.cast(tape.memory, each.outputs[0], "fp32", RECURRENT)) for each in zeros)
+
+
 def wide(tape: Tape, a: Value) -> Value:
     """Return ``a`` as a norm, a softmax and a loss take it: under autocast in fp32."""
     if not tape.amp or a.tensor.item == FLOAT:
         return a
     return cast(tape, a, tape.amp, "fp32")
+
+
+def converted_to(tape: Tape, t: Tensor, item: int) -> Tensor:
+    """Return a tensor with elements of so many bytes, converted where it has others."""
+    if t.item == item:
+        return t
+    types = ("fp32", tape.amp) if item < t.item else (tape.amp, "fp32")
+    return tape.run(memory_ops.cast(tape.memory, t, *types))
+
+
+def mixed_mul(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
+    """Return a x b, in fp32 where they are of two types."""
+    if a.item == b.item:
+        return tape.run(memory_ops.mul(tape.memory, a, b))
+    made = tape.memory.tensor("mul", a.rows, a.cols, FLOAT)
+    kernel = vectorised("mul", [a, b], [made], Work(costs.MUL.fp32, costs.MUL.ints + costs.CONVERT))
+    tape.launch([replace(kernel, library=MIXED)])
+    return made
 
 
 def mixed_add(tape: Tape, a: Value, b: Value) -> Value:
@@ -86,16 +158,22 @@ def mixed_add(tape: Tape, a: Value, b: Value) -> Value:
 
 
 def scaled(tape: Tape, loss: Value) -> Value:
-    """Return a loss of one element times the scale, where there is one."""
+    """Return a loss of one element, or of one a sequence, times the scale, where there is one."""
     if tape.amp != "fp16":
         return loss
     scale = tape.memory.tensor("scale", 1, 1, FLOAT)
-    made = tape.run(memory_ops.mul(tape.memory, loss.tensor, scale))
+
+    def times(t: Tensor) -> Tensor:
+        if t.rows * t.cols == 1:
+            return tape.run(memory_ops.mul(tape.memory, t, scale))
+        made = tape.memory.tensor("mul", t.rows, t.cols, FLOAT)
+        tape.launch([_touching(vectorised("mul", [t], [made], costs.MUL), scale, "read")])
+        return made
 
     def backward(given: Gradients) -> Gradients:
-        return (tape.run(memory_ops.mul(tape.memory, one(given), scale)),)
+        return (times(one(given)),)
 
-    return tape.record((made,), (loss,), backward)[0]
+    return tape.record((times(loss.tensor),), (loss,), backward)[0]
 
 
 def stepped(tape: Tape, weights: Sequence[Value], step: list[Kernel]) -> list[Kernel]:

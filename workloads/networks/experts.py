@@ -5,7 +5,9 @@ gathered, go through a gated unit of three products, are multiplied by the route
 result. How many tokens an expert gets is drawn by ``seed``. Left out: what finds the tokens of an expert
 (``where``), which waits for the host, so that an eager run has gaps there, and what gathers and normalises
 the router's weights. Backward, which was not recorded, the gradient of the block's result is given; kernels
-that put gradients of weights back into their places stand in.
+that put gradients of weights back into their places stand in. Under autocast the router's shares, what
+experts return times them, and the block's result are fp32; each of an expert's first two products converts
+the rows that it takes.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pysim.program.job import Job, Memory, Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.autocast import AMP, converted_to, mixed_mul, stored, wide
 from pysim.workloads.framework.decoders.elementwise import mul, silu
 from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.arguments import check_sizes
@@ -63,22 +66,23 @@ def moe_block(
     """Make a mixture-of-experts block, by default Mixtral's; ``top`` experts a token, drawn by ``seed``.
 
     ``hidden``: columns of a token, ``ffn``: of an expert within. ``pass``: forward, or training: all
-    gradients, and a step of the ``optimizer``.
+    gradients, and a step of the ``optimizer``. ``dtype``: fp32, fp16 or bf16, one type of all, or amp or
+    amp-bf16: autocast as PyTorch's, with fp32 parameters, gradients and moments, and in fp16 a loss scale.
     """
     name = "moe-block"
     check_pass(name, pass_, ("forward", "training"))
     check_optimizer(name, optimizer)
     training = pass_ == "training"
     device = device_of(hints, name)
-    check_dtype(name, dtype, tuple(ITEM), device)
+    check_dtype(name, dtype, (*ITEM, *AMP), device)
     sizes = hidden or MIXTRAL.d, ffn or MIXTRAL.ffn, experts or MIXTRAL.experts, top or MIXTRAL.top
     check_sizes(name, batch=batch, seq=seq, hidden=sizes[0], ffn=sizes[1])
     check_sizes(name, most=MOST_EXPERTS, experts=sizes[2])
     check_sizes(name, most=sizes[2], top=sizes[3])
     claim_launches((1 + 3 * training) * LAUNCHES * sizes[2], name, 400 * sizes[2])
-    tape = Tape(Memory(), training=training, device=device)
+    tape = Tape(Memory(), training=training, device=device, amp=AMP.get(dtype, ""))
     with named(name):
-        made = _Block(tape, dtype, batch * seq, *sizes).run(seed)
+        made = _Block(tape, stored(dtype), batch * seq, *sizes).run(seed)
         if training:
             t = made.tensor
             tape.backward(made, tape.memory.tensor("gradient", t.rows, t.cols, t.item))
@@ -124,7 +128,7 @@ class _Block:
         """Score the experts; return the weights of the best of each token, [tokens, top]."""
         tape, item = self.tape, item_of(self.dtype)
         router = tape.parameter("router", self.experts, self.d, item)
-        scores = op.linear(tape, x, router, None, self.dtype)
+        scores = wide(tape, op.linear(tape, x, router, None, self.dtype))
         shares = tape.memory.tensor("shares", self.tokens, self.experts, item)
         tape.launch([replace(log_softmax_rows(scores.tensor, shares), name="softmax")])
         best = tape.memory.tensor("best", self.tokens, self.top, item)
@@ -163,15 +167,15 @@ class _Block:
         return Tensor(made.name, rows.rows, 1, made.item, made.address)
 
     def _mul_rows(self, rows: Tensor, weights: Tensor, name: str) -> Tensor:
-        """Return each row times its weight."""
-        made = self.tape.memory.tensor(name, rows.rows, self.d, rows.item)
+        """Return each row times its weight, in the wider type of both."""
+        made = self.tape.memory.tensor(name, rows.rows, self.d, max(rows.item, weights.item))
         kernel = plane_kernel("mul_rows", [Band(rows)], [weights], [made], rows.rows, SCALE, each=4)
         self.tape.launch([replace(kernel, library=stand_in("elementwise_kernel (mul)"))])
         return made
 
     def _add(self, made: Value, taken: Ints, result: Value, best: Value) -> Value:
         """Multiply an expert's rows by their weights, and add them to the result, in place."""
-        tape, item, many = self.tape, made.tensor.item, len(taken)
+        tape, item, many = self.tape, best.tensor.item, len(taken)
         weights = tape.memory.tensor("weights", many, 1, item)
         scaled = self._mul_rows(made.tensor, weights, "scaled")
         index = tape.memory.tensor("index", 1, many, INDEX)
@@ -179,8 +183,8 @@ class _Block:
 
         def backward(given: Gradients) -> Gradients:
             rows = tape.run(memory_ops.embedding(tape.memory, one(given), taken))
-            of_made = self._mul_rows(rows, weights, "grad_made")
-            both = tape.run(memory_ops.mul(tape.memory, rows, made.tensor))
+            of_made = converted_to(tape, self._mul_rows(rows, weights, "grad_made"), made.tensor.item)
+            both = mixed_mul(tape, rows, made.tensor)
             return of_made, self._put(self._sums(both), self.tokens, self.top), one(given)
 
         return tape.record((result.tensor,), (made, best, result), backward)[0]

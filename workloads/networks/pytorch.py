@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pysim.errors import WorkloadError
 from pysim.program.job import Job, Kernel, Memory, Tensor
+from pysim.workloads.framework.autocast import FLOAT, converting
 from pysim.workloads.framework.caching import reused
 from pysim.workloads.framework.layers import Layer, transformer_layers
 from pysim.workloads.library.choices.chooser import HOPPER
@@ -94,19 +95,32 @@ def rnn(kind: str, hidden: int, batch: int, timesteps: int, layers: int, dtype: 
     """Make a recurrent network of cells (``torch.nn.GRUCell``), layer by layer, step by step.
 
     A step is a GEMM of the input, a GEMM of the state, and a fused cell that adds the biases: cuDNN's, which
-    stands in for PyTorch's.
+    stands in for PyTorch's. ``dtype`` amp: autocast converts parameters once, inputs of the first layer, and
+    the states that it begins with.
     """
+    amp, dtype = dtype == "amp", "fp16" if dtype == "amp" else dtype
     memory, item, gates = Memory(), item_of(dtype), GATES[kind]
     kernels: list[Kernel] = []
     wide = gates * hidden
     xs = [memory.tensor(f"x[{step}]", batch, hidden, item) for step in range(timesteps)]
+
+    def converted(*tensors: Tensor) -> None:
+        """Launch the kernels that write tensors of fp16 from such of fp32."""
+        for t in tensors:
+            kernels.append(converting(memory.tensor(f"{t.name}_fp32", t.rows, t.cols, FLOAT), t))
+
     for layer in range(layers):
         w_ih, w_hh = (memory.tensor(f"w_{side}{layer}", wide, hidden, item) for side in ("ih", "hh"))
         bias = memory.tensor(f"bias{layer}", 1, 2 * wide, item)
         h = memory.tensor(f"h{layer}", batch, hidden, item)
         c = memory.tensor(f"c{layer}", batch, hidden, item)
         outs = []
+        if amp:
+            first = (h, c) if kind == "lstm" else (h,)
+            converted(w_ih, w_hh, bias, *(first if layer == 0 else ()))
         for x in xs:
+            if amp and layer == 0:
+                converted(x)
             from_input, gates_ih = _linear(memory, x, [w_ih], dtype)
             from_state, gates_hh = _linear(memory, h, [w_hh], dtype)
             reads = [Field(each, g * hidden) for each in (gates_ih, gates_hh) for g in range(gates)]

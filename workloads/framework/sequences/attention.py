@@ -3,7 +3,8 @@
 Scores are v . tanh(W q + U k + b) for each query and key (arXiv 1409.0473; v normalised: arXiv 1609.08144):
 a tensor of [batch * queries * keys, units] that each operation reads and writes. Queries and keys come step
 after step and are copied to be sentence after sentence. Element-wise kernels with operands that repeat are
-those of ``strided``; sums over one of several dimensions and the product with v stand in.
+those of ``strided``; sums over one of several dimensions and the product with v stand in. Under autocast the
+bias of scores is fp32, so that they, and tanh of them, are fp32 until the product with v converts both.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Tensor
+from pysim.program.job import Kernel, Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.autocast import MIXED, converted_to, narrow, stored_item
 from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.launches import gemm
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.broadcast import add_repeated
-from pysim.workloads.library.memory.pointwise_costs import ADD, MUL
-from pysim.workloads.library.memory.pointwise_flat import vectorised
+from pysim.workloads.library.memory.pointwise_costs import ADD, CONVERT, MUL
+from pysim.workloads.library.memory.pointwise_flat import CAST_EACH, vectorised
 from pysim.workloads.library.memory.pointwise_parts import Work, flat, whole
 from pysim.workloads.library.memory.strided import View, dense, strided
 
@@ -64,7 +66,8 @@ def attention(tape: Tape, query: Value, keys: Value, s: Sizes) -> Value:
         raise WorkloadError(f"attention: {query.tensor.rows} queries, {keys.tensor.rows} keys of {s}")
     keys_of = turned(tape, keys, s.keys, s.batch)
     query_of = turned(tape, query, s.queries, s.batch)
-    weights = [tape.parameter(name, s.units, s.units, item) for name in ("w_query", "w_key")]
+    stored = stored_item(tape, item)
+    weights = [tape.parameter(name, s.units, s.units, stored) for name in ("w_query", "w_key")]
     q = op.linear(tape, query_of, weights[0], None, s.dtype)
     k = op.linear(tape, keys_of, weights[1], None, s.dtype)
     scores = _masked(tape, _scores(tape, q, k, s), s)
@@ -79,6 +82,7 @@ def _products(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], s: Si
 
     Hopper's batched kernels are known for rows of whole 16 B; else CUTLASS's for an A100 stand in.
     """
+    a, b = narrow(tape, a), narrow(tape, b)
     if all(size * a.tensor.item % VECTOR == 0 for size in (a.tensor.cols, b.tensor.cols, sizes[0])):
         return op.bmm(tape, a, b, sizes, s.batch, s.dtype)
     rows, cols, inner = sizes
@@ -86,8 +90,8 @@ def _products(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], s: Si
     def product(m: int, n: int, k: int, trans: str, *operands: Tensor) -> Tensor:
         device = tape.device if tape.device not in HOPPER else UNALIGNED
         kernels, made = gemm(
-            m, n, k, memory=tape.memory, trans_a=trans[0], trans_b=trans[1], dtype=s.dtype, batch=s.batch,
-            operands=operands, device=device,
+            m, n, k, memory=tape.memory, trans_a=trans[0], trans_b=trans[1], dtype=tape.amp or s.dtype,
+            batch=s.batch, operands=operands, device=device,
         )  # fmt: skip
         tape.launch([replace(k, library=f"{k.library}, {ODD}" if k.library else ODD) for k in kernels])
         tape.work(m, n, k, s.batch)
@@ -106,25 +110,28 @@ def _products(tape: Tape, a: Value, b: Value, sizes: tuple[int, int, int], s: Si
 def _scores(tape: Tape, q: Value, k: Value, s: Sizes) -> Value:
     """Return [batch * queries, keys]: sums, the bias, tanh, and the product with v."""
     memory, item = tape.memory, q.tensor.item
-    bias = tape.parameter("normalize_bias", 1, s.units, item)
-    v, scalar = tape.parameter("v", 1, s.units, item), tape.parameter("normalize_scalar", 1, 1, item)
+    stored = stored_item(tape, item)
+    bias = tape.parameter("normalize_bias", 1, s.units, stored)
+    v, scalar = tape.parameter("v", 1, s.units, stored), tape.parameter("normalize_scalar", 1, 1, stored)
     summed = memory.tensor("sum_qk", s.scores, s.units, item)
     views = (
         View(flat(q.tensor), (1, 0, s.units, s.queries * s.units)),
         View(flat(k.tensor), (1, s.units, 0, s.keys * s.units)),
     )
     tape.launch([strided("add_qk", s.dims, views, dense(summed, s.dims), ADD, _each(item))])
-    biased = memory.tensor("biased", s.scores, s.units, item)
-    tape.launch([add_repeated(summed, bias.tensor, biased)])
+    biased = memory.tensor("biased", s.scores, s.units, stored)
+    tape.launch([_biased(summed, bias.tensor, biased)])
     # v over its norm, times a number: three kernels of one row
     norm = tape.run(memory_ops.sum_rows(memory, v.tensor, cold=True))
     unit = tape.run(memory_ops.mul_scalar(memory, v.tensor))
-    scaled = memory.tensor("v_normalised", 1, s.units, item)
+    scaled = memory.tensor("v_normalised", 1, s.units, stored)
     of_norm = View(norm, (0,))
     sides = dense(unit, (s.units,)), of_norm
-    tape.launch([strided("mul", (s.units,), sides, dense(scaled, (s.units,)), MUL, _each(item))])
+    tape.launch([strided("mul", (s.units,), sides, dense(scaled, (s.units,)), MUL, _each(stored))])
     y = tape.run(memory_ops.tanh(memory, biased))
-    made = _dot(tape, y, scaled, s)
+    taken = converted_to(tape, y, item)
+    scaled = converted_to(tape, scaled, item)
+    made = _dot(tape, taken, scaled, s)
 
     def backward(given: Gradients) -> Gradients:
         gradient = one(given)
@@ -132,16 +139,29 @@ def _scores(tape: Tape, q: Value, k: Value, s: Sizes) -> Value:
         sizes = s.units, s.scores
         views = View(flat(gradient), (0, 1)), View(scaled, (1, 0))
         tape.launch([strided("mul_outer", sizes, views, dense(outer, sizes), MUL, _each(item))])
-        of_v = _turned_dot(tape, y, gradient, s)
-        back = memory.tensor("grad_sum", s.scores, s.units, item)
+        of_v = converted_to(tape, _turned_dot(tape, taken, gradient, s), stored)
+        outer = converted_to(tape, outer, stored)
+        back = memory.tensor("grad_sum", s.scores, s.units, stored)
         tape.launch([vectorised("tanh_backward", [outer, y], [back], TANH_BACK)])
         of_bias = tape.run(memory_ops.sum_columns(memory, back, cold=True))
+        back = converted_to(tape, back, item)
         of_k, of_q = _sum(tape, back, k.tensor, s.keys), _sum(tape, back, q.tensor, s.queries)
         small = tape.run(memory_ops.mul_scalar(memory, of_v))
         of_scalar = tape.run(memory_ops.sum_rows(memory, small, cold=True))
         return of_q, of_k, of_bias, small, of_scalar
 
     return tape.record((made,), (q, k, bias, v, scalar), backward)[0]
+
+
+def _biased(summed: Tensor, bias: Tensor, target: Tensor) -> Kernel:
+    """Return the sum of each row and a bias, of one type or, under autocast, a bias and a sum of fp32."""
+    if summed.item == bias.item:
+        return add_repeated(summed, bias, target)
+    sizes = summed.cols, summed.rows
+    views = dense(summed, sizes), View(flat(bias), (1, 0))
+    work = Work(ADD.fp32, ADD.ints + CONVERT)
+    made = strided("add_repeated", sizes, views, dense(target, sizes), work, CAST_EACH)
+    return replace(made, library=MIXED)
 
 
 def _dot(tape: Tape, y: Tensor, v: Tensor, s: Sizes) -> Tensor:

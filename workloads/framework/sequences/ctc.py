@@ -34,7 +34,7 @@ def ctc_loss(tape: Tape, scores: Value, utterances: int, labels: int) -> Value:
     steps, states = t.rows // utterances, 2 * labels + 1
     if states > MOST_STATES:
         raise WorkloadError(f"CTC: {labels} labels: at most {MOST_STATES // 2 - 1}")
-    x = t if t.item == FLOAT else tape.run(memory_ops.cast(memory, t, "fp16", "fp32"))
+    x = t if t.item == FLOAT else tape.run(memory_ops.cast(memory, t, tape.amp or "fp16", "fp32"))
     shares = tape.run(memory_ops.softmax(memory, x))
     alphas, loss = (
         memory.tensor(name, utterances, n, FLOAT) for name, n in (("alphas", steps * states), ("loss", 1))
@@ -53,7 +53,7 @@ def ctc_loss(tape: Tape, scores: Value, utterances: int, labels: int) -> Value:
         launched = memory_ops.softmax_backward(memory, made, shares)
         back = tape.run(launched)
         if t.item != FLOAT:
-            back = tape.run(memory_ops.cast(memory, back, "fp32", "fp16"))
+            back = tape.run(memory_ops.cast(memory, back, "fp32", tape.amp or "fp16"))
         return (back,)
 
     return tape.record((loss,), (scores,), backward)[0]

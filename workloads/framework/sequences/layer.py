@@ -3,7 +3,9 @@
 Rows of a tensor are steps times batch, step after step. Both directions of a layer read the same inputs and
 have outputs of their own. What runs before and after the steps is launched in the main stream; the steps of
 the second direction run in another one. Before Hopper and for passes that no kernel runs as a whole a step
-is a GEMM and a cell, which on Volta stand in for cuDNN's.
+is a GEMM and a cell, which on Volta stand in for cuDNN's. Under autocast a call is in fp16: it converts its
+input and states where they are fp32, and its parameters into one buffer (``autocast``; both biases of a
+direction are one tensor here, and one copy).
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Kernel
+from pysim.program.job import Kernel, Tensor
 from pysim.program.library_kernels import stand_in
+from pysim.workloads.framework.autocast import RECURRENT, first_states, flattened, narrow, stored_item
 from pysim.workloads.framework.tape import Gradients, Tape, Value
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.gemms.told import Told
 from pysim.workloads.library.recurrences.layer import Launched, Pass, Weights
 from pysim.workloads.library.recurrences.recurrent import ITEM, Recurrent, least_batch
+from pysim.workloads.library.recurrences.rnn import rows_of
 from pysim.workloads.library.recurrences.rnn_persistent import MOST_BATCH
 
 from .columns import spread
-from .unrolled import Unrolled, Way
+from .unrolled import Unrolled, Way, taken
 
 CELL = stand_in("cuDNN's cell, of an H200")
 
@@ -58,8 +62,9 @@ class Layer:
         """Return the pass of a direction."""
         direction = "forward_backward" if tape.training else "forward_inference"
         stepwise = self.stepwise or self.batch > MOST_BATCH
+        dtype = RECURRENT if tape.amp else self.dtype
         return Recurrent(
-            self.cell, self.hidden, self.batch, self.steps, self.dtype, direction,  # type: ignore[arg-type]
+            self.cell, self.hidden, self.batch, self.steps, dtype, direction,  # type: ignore[arg-type]
             self.kernels, inputs=inputs, device=tape.device, stepwise=stepwise,
         )  # fmt: skip
 
@@ -73,10 +78,12 @@ def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
     """
     if layer.dtype not in ITEM:
         raise WorkloadError(f"recurrent layer: dtype = {layer.dtype}: must be {', '.join(ITEM)}")
-    item = ITEM[layer.dtype]
+    item = ITEM[RECURRENT if tape.amp else layer.dtype]
     least = max(least_batch(features, item) for features in (layer.hidden, x.tensor.cols))
     room = -(-layer.batch // least) * least
-    if room == layer.batch or layer.loop is not None:
+    if layer.loop is not None:
+        return _looped(tape, x, layer, layer.passed(tape, x.tensor.cols), layer.loop)
+    if room == layer.batch:
         return _called(tape, x, layer)
     wide = spread(tape, x, layer.steps, layer.batch, room)
     made = _called(tape, wide, replace(layer, batch=room, asked=layer.batch))
@@ -86,9 +93,12 @@ def recurrent(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
 def _called(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
     """Return the outputs of each direction, of a batch whose states begin at multiples of 256 B."""
     p = layer.passed(tape, x.tensor.cols)
-    if layer.loop is not None:
-        return _looped(tape, x, layer, p, layer.loop)
-    weights = [_weights(tape, p) for _ in range(2 if layer.both else 1)]
+    many = 2 if layer.both else 1
+    weights = [_weights(tape, p) for _ in range(many)]
+    firsts = _first_states(tape, x, p, many)
+    if tape.amp:
+        flat = iter(flattened(tape, [w for own in weights for w in own]))
+        weights, x = [tuple(next(flat) for _ in own) for own in weights], narrow(tape, x)
     passes = [
         Pass(
             p,
@@ -96,9 +106,10 @@ def _called(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
             x.tensor,
             Weights(*(w.tensor for w in own)),
             reverse=bool(number),
+            first=first,
             known=tape.gemms,
         )
-        for number, own in enumerate(weights)
+        for number, (own, first) in enumerate(zip(weights, firsts, strict=True))
     ]
     _launch(tape, [each.forward() for each in passes], layer)
     _work(tape, layer, p, len(passes))
@@ -121,6 +132,7 @@ def _called(tape: Tape, x: Value, layer: Layer) -> tuple[Value, ...]:
 
 def _looped(tape: Tape, x: Value, layer: Layer, p: Recurrent, way: Way) -> tuple[Value, ...]:
     """Return the outputs of each direction, of a loop over steps."""
+    x = taken(tape, x, way)
     passes = [Unrolled(tape, p, x, way, reverse=bool(number)) for number in range(2 if layer.both else 1)]
     _launch(tape, [each.forward() for each in passes], layer)
 
@@ -138,12 +150,20 @@ def _looped(tape: Tape, x: Value, layer: Layer, p: Recurrent, way: Way) -> tuple
     return tape.record([each.y for each in passes], inputs, backward)
 
 
-def _weights(tape: Tape, p: Recurrent) -> tuple[Value, Value, Value]:
+def _weights(tape: Tape, p: Recurrent) -> tuple[Value, ...]:
+    item = stored_item(tape, p.item)
     return (
-        tape.parameter("w_ih", p.wide, p.into, p.item),
-        tape.parameter("w_hh", p.wide, p.hidden, p.item),
-        tape.parameter("bias", 1, 2 * p.wide, p.item),
+        tape.parameter("w_ih", p.wide, p.into, item),
+        tape.parameter("w_hh", p.wide, p.hidden, item),
+        tape.parameter("bias", 1, 2 * p.wide, item),
     )
+
+
+def _first_states(tape: Tape, x: Value, p: Recurrent, many: int) -> list[tuple[Tensor, ...]]:
+    """Return the states that each of ``many`` directions begins with, if the call does not make them."""
+    kinds = 2 if p.cell == "lstm" else 1
+    made = first_states(tape, x, many * p.batch, p.hidden, kinds)
+    return [tuple(rows_of(each, number, p.batch) for each in made) for number in range(many)]
 
 
 def _work(tape: Tape, layer: Layer, p: Recurrent, times: int) -> None:

@@ -14,8 +14,9 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Access, Kernel, Tensor
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.autocast import narrow, stored_item
 from pysim.workloads.framework.tape import Gradients, Tape, Value, one
-from pysim.workloads.framework.vision.convolve import biased, placed, room
+from pysim.workloads.framework.vision.convolve import biased, of_brain, placed, room
 from pysim.workloads.library.choices.chooser import HOPPER
 from pysim.workloads.library.convolutions.nearest import nearest_convolution
 from pysim.workloads.library.convolutions.shape import Convolution, convolution_of
@@ -62,15 +63,17 @@ def convolved(
     bias: bool = True,
 ) -> Value:
     """Return ``filters`` over ``x``, [images * channels, rows * columns]; ``bias``: plus a number of each."""
+    x, dtype = narrow(tape, x), tape.amp or dtype
     item, k = x.tensor.item, channels * filters.taps[0] * filters.taps[1]
-    weight = tape.parameter("filters", filters.count, k, item)
+    weight = narrow(tape, tape.parameter("filters", filters.count, k, stored_item(tape, item)))
+    known = "fp16" if dtype == "bf16" else dtype
     utterances, out = x.tensor.rows // channels, filters.out(size)
     pixels = out[0] * out[1]
 
     def launch(direction: str, shape: tuple[int, int], *read: Tensor) -> Tensor:
         conv = convolution_of(
             utterances, channels, size, filters.count, filters.taps, stride=filters.stride,
-            padding=filters.padding, direction=direction, dtype=dtype, last=False,
+            padding=filters.padding, direction=direction, dtype=known, last=False,
         )  # fmt: skip
         tape.work(utterances * pixels, filters.count, k)
         if tape.device not in HOPPER:
@@ -79,9 +82,10 @@ def convolved(
         def make() -> Launches:
             kernels = nearest_convolution(conv, tape.memory)
             made = room(tape, direction, shape, item, kernels)
-            return placed(kernels, read, made, tape.memory), (made,)
+            kernels = placed(kernels, read, made, tape.memory)
+            return kernels if known == dtype else list(map(of_brain, kernels)), (made,)
 
-        return tape.call(("convolution", conv), read, make)[0]
+        return tape.call(("convolution", conv, dtype), read, make)[0]
 
     made = launch("forward", (utterances * filters.count, pixels), x.tensor, weight.tensor)
 

@@ -12,12 +12,16 @@ from dataclasses import dataclass, field, replace
 from pysim.errors import WorkloadError
 from pysim.program.library_kernels import stand_in
 from pysim.workloads.framework import operations as op
-from pysim.workloads.framework.tape import Tape, Value
+from pysim.workloads.framework.autocast import FLOAT, RECURRENT, cast, scaled, wide
+from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.framework.vision.layers import batch_norm2d
 from pysim.workloads.library.arguments import MOST_STEPS, check_elements, check_sizes
 from pysim.workloads.library.gemms.told import Told
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.memory.images import Images
+from pysim.workloads.library.memory.pointwise_costs import ADD, CONVERT
+from pysim.workloads.library.memory.pointwise_flat import vectorised
+from pysim.workloads.library.memory.pointwise_parts import Work
 from pysim.workloads.library.recurrences.recurrent import GATES, ITEM
 
 from .ctc import ctc_loss
@@ -29,6 +33,7 @@ FILTERS = (Filters(32, (41, 11), (2, 2), (20, 5)), Filters(32, (21, 11), (2, 1),
 FRAMES = 2  # of a step: the first convolution takes every second one
 STEPS_OF_LABEL = 4  # 50 steps and 14 characters a second of LibriSpeech
 SUM = stand_in("reduce_kernel over both directions")
+NARROWED = stand_in("unrolled_elementwise_kernel of a gradient that is repeated", measured=False)
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,9 @@ def speech(net: Speech, tape: Tape) -> None:
     weight = tape.parameter("w_labels", net.labels, net.hidden, ITEM[net.dtype])
     scores = op.linear(tape, normalised_rows(tape, x), weight, None, net.dtype)
     if not tape.training:
-        tape.run(memory_ops.softmax(tape.memory, scores.tensor))
+        tape.run(memory_ops.softmax(tape.memory, wide(tape, scores).tensor))
         return
-    loss = ctc_loss(tape, scores, net.batch, max(1, net.steps // STEPS_OF_LABEL))
+    loss = scaled(tape, ctc_loss(tape, scores, net.batch, max(1, net.steps // STEPS_OF_LABEL)))
     gradient = tape.run(memory_ops.fill(tape.memory, net.batch, 1, "fp32"))
     tape.backward(loss, gradient)
 
@@ -85,6 +90,8 @@ def _convolutions(net: Speech, tape: Tape) -> Value:
 
 
 def _layers(net: Speech, tape: Tape, x: Value) -> Value:
+    if tape.amp not in ("", RECURRENT):
+        x = cast(tape, x, tape.amp, RECURRENT)
     for number in range(net.layers):
         if number:
             x = normalised_rows(tape, x)
@@ -93,7 +100,26 @@ def _layers(net: Speech, tape: Tape, x: Value) -> Value:
             both=True, streams=net.streams, kernels=net.kernels,
         )  # fmt: skip
         forth, back = recurrent(tape, x, layer)
+        x = _summed(tape, forth, back)
+    return x
+
+
+def _summed(tape: Tape, forth: Value, back: Value) -> Value:
+    """Return the sum of both directions; under autocast in fp32, as sums are, whose gradient is converted."""
+    if not tape.amp:
         mark = len(tape.kernels)
         x = op.add(tape, forth, back)
         tape.kernels[mark:] = [replace(kernel, library=SUM) for kernel in tape.kernels[mark:]]
-    return x
+        return x
+    memory, t = tape.memory, forth.tensor
+    made = memory.tensor("sum", t.rows, t.cols, FLOAT)
+    work = Work(ADD.fp32, ADD.ints + 2 * CONVERT)
+    tape.launch([replace(vectorised("add", [t, back.tensor], [made], work), library=SUM)])
+
+    def backward(given: Gradients) -> Gradients:
+        both = [memory.tensor("grad_sum", t.rows, t.cols, t.item) for _ in range(2)]
+        kernel = vectorised("cast", [one(given)], both, Work(ints=CONVERT))
+        tape.launch([replace(kernel, library=NARROWED)])
+        return both
+
+    return tape.record((made,), (forth, back), backward)[0]

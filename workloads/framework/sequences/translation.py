@@ -14,6 +14,7 @@ import numpy as np
 
 from pysim.errors import WorkloadError
 from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.autocast import wide
 from pysim.workloads.framework.losses import backward_from, cross_entropy
 from pysim.workloads.framework.tape import Tape, Value
 from pysim.workloads.library.arguments import MOST_STEPS, check_elements, check_sizes
@@ -105,6 +106,7 @@ def translation(net: Translation, tape: Tape) -> None:
     bias = tape.parameter("b_classifier", 1, net.vocabulary, item)
     scores = op.linear(tape, x, weight, bias, net.dtype)
     if tape.training:
+        scores = wide(tape, scores)
         loss = cross_entropy(tape, scores)
         tape.run(memory_ops.sum_rows(tape.memory, scores.tensor, cold=True))
         backward_from(tape, loss)

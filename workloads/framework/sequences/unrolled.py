@@ -3,7 +3,8 @@
 A step multiplies its state, and its input (``per-step``), adds it to each gate (``skip``), or takes rows of
 one product of all inputs (``hoisted``). Backward each step adds its part to the gradients of weights, as
 PyTorch's engine does; those of a hoisted product come after all steps. States of steps are rows of the
-layer's output, so that no kernel stacks them.
+layer's output, so that no kernel stacks them. Under autocast all of a cell is of 16 bits: parameters are
+converted once, inputs of fp32 for each product or cell, and states of fp32 that a cell begins with.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pysim.errors import WorkloadError
 from pysim.program.job import ALIGN, Kernel, Tensor
 from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.autocast import HALF, converting, first_states, narrow, stored_item
 from pysim.workloads.framework.tape import Tape, Value
 from pysim.workloads.library.memory import memory_bound as memory_ops
 from pysim.workloads.library.moved import Moves, moved
@@ -39,6 +41,20 @@ class Way:
             raise WorkloadError(f"input = {self.input}: must be {', '.join(INPUTS)}")
 
 
+def taken(tape: Tape, x: Value, way: Way) -> Value:
+    """Return inputs as a loop takes them: under autocast in 16 bits, unless each step converts its own.
+
+    Raises WorkloadError where inputs of fp32 are added to gates, which would make all of a cell fp32.
+    """
+    if not tape.amp or x.tensor.item == HALF:
+        return x
+    if way.input == "skip":
+        raise WorkloadError(
+            "input = skip: under autocast: must be hoisted or per-step, as gates plus inputs of fp32 are fp32"
+        )
+    return x if way.input == "per-step" and not x.wanted else narrow(tape, x)
+
+
 class Unrolled:
     """A layer of one direction: ``forward`` once, then ``backward`` once, if the tape is in training.
 
@@ -48,8 +64,13 @@ class Unrolled:
 
     def __init__(self, tape: Tape, p: Recurrent, x: Value, way: Way, *, reverse: bool = False) -> None:
         """Make new parameters; raise WorkloadError for inputs whose steps do not begin at 256 B."""
-        self.tape, self.p, self.x, self.way, self.reverse = tape, p, x.tensor, way, reverse
         memory, skip = tape.memory, way.input == "skip"
+        kinds = 2 if p.cell == "lstm" else 1
+        self.first = first_states(tape, x, p.batch, p.hidden, kinds) if way.fused else ()
+        self.source = x.tensor if tape.amp and x.tensor.item != p.item else None  # whose rows a step converts
+        if self.source is not None:
+            x = Value(memory.tensor("x", x.tensor.rows, x.tensor.cols, p.item), wanted=False)
+        self.tape, self.p, self.x, self.way, self.reverse = tape, p, x.tensor, way, reverse
         if skip and p.into != p.hidden:
             raise WorkloadError(f"input = skip: {p.into} inputs: must be as many as units, {p.hidden}")
         if p.batch * p.into * p.item % ALIGN:
@@ -61,12 +82,13 @@ class Unrolled:
             "b_hh": (1, p.wide),
         }
         self.weights = {
-            name: tape.parameter(name, *size, p.item)
+            name: narrow(tape, tape.parameter(name, *size, stored_item(tape, p.item)))
             for name, size in sizes.items()
             if not skip or name.endswith("hh")
         }
         self.y = memory.tensor("y", p.batch * p.steps, p.hidden, p.item)
-        self.h0, self.c0 = (memory.tensor(name, p.batch, p.hidden, p.item) for name in ("h0", "c0"))
+        states = self.first or tuple(memory.tensor(n, p.batch, p.hidden, p.item) for n in ("h0", "c0"))
+        self.h0, self.c0 = states[0], states[-1]
         self.gates, self.dx = x.tensor, None if not x.wanted else memory.tensor("dx", *self._like(x.tensor))
         self.cells: list[Cell] = []
         self.found: dict[str, Tensor] = {}
@@ -101,8 +123,8 @@ class Unrolled:
 
     def forward(self) -> Launched:
         """Return the kernels forward."""
-        made = Launched([clear("clear_h", self.h0)])
-        if self.p.cell == "lstm":
+        made = Launched([] if self.first else [clear("clear_h", self.h0)])
+        if self.p.cell == "lstm" and not self.first:
             made.before.append(clear("clear_c", self.c0))
         if self.way.input == "hoisted":
 
@@ -121,6 +143,8 @@ class Unrolled:
 
         def run() -> None:
             gates = self.rows(self.gates, number)
+            if self.source is not None:
+                self.tape.launch([converting(self.rows(self.source, number), gates)])
             if self.way.input == "per-step":
                 gates = self.product("ih", gates)
             state, skip = self.product("hh", before), self.way.input == "skip"

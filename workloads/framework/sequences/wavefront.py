@@ -16,7 +16,7 @@ from pysim.workloads.framework.tape import Gradients, Tape, Value, one
 from pysim.workloads.library.recurrences.layer import Launched
 from pysim.workloads.library.recurrences.recurrent import Recurrent
 
-from .unrolled import Unrolled, Way
+from .unrolled import Unrolled, Way, taken
 
 MOST = 16  # layers, of which each has a stream
 
@@ -34,11 +34,13 @@ def wavefront(tape: Tape, x: Value, p: Recurrent, layers: int, way: Way) -> Valu
     if p.into != p.hidden:
         raise WorkloadError(f"wavefront = 1: {p.into} inputs: must be as many as units, {p.hidden}")
     passes: list[Unrolled] = []
-    value = x
+    value = x = taken(tape, x, way)
     for _ in range(layers):
         passes.append(Unrolled(tape, p, value, way))
         value = Value(passes[-1].y)  # whose gradient the layer leaves for the one before it
         tape.held += [made for made in passes[-1].shared if made is not None]
+        if tape.amp:  # converted in the main stream
+            tape.held += [weight.tensor for weight in passes[-1].weights.values()]
     arranged(tape, [(stream, each.forward()) for stream, each in enumerate(passes)])
 
     def backward(given: Gradients) -> Gradients:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pysim.errors import WorkloadError
 from pysim.program.job import Tensor
 from pysim.program.library_kernels import stand_in
-from pysim.workloads.framework.autocast import narrow
+from pysim.workloads.framework.autocast import narrow, stored_item
 from pysim.workloads.framework.tape import one
 from pysim.workloads.library.choices.by_cost import has_bf16
 from pysim.workloads.library.choices.chooser import HOPPER
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 ON_AMPERE, FOR_AMPERE = ", as measured on an H200", ", for Ampere"
 BRAIN = stand_in("of fp16, for bf16", measured=False)
-FLOAT = 4
 ORDER = "order"  # a word that orders the kernels of a call
 
 
@@ -77,11 +76,6 @@ def conv2d(
     )
 
 
-def stored(tape: Tape, item: int) -> int:
-    """Return the bytes of an element of a parameter, where those of an operand are ``item``."""
-    return FLOAT if tape.amp else item
-
-
 def _check(x: Value, images: Images, window: Window, dtype: str) -> None:
     t = x.tensor
     if (t.rows, t.cols, t.item) != (images.count * images.channels, images.pixels, item_of(dtype)):
@@ -104,7 +98,9 @@ def _dense(
     tape: Tape, x: Value, images: Images, out: Images, window: Window, dtype: str, *, bias: bool
 ) -> Value:
     item, taps = x.tensor.item, window.side**2
-    weight = narrow(tape, tape.parameter("filters", out.channels, images.channels * taps, stored(tape, item)))
+    weight = narrow(
+        tape, tape.parameter("filters", out.channels, images.channels * taps, stored_item(tape, item))
+    )
 
     known = "fp16" if dtype == "bf16" else dtype
 
@@ -119,14 +115,14 @@ def _dense(
             else:
                 made = tape.memory.tensor(name, *shape, item)
                 kernels = by_tiles(tape.device, direction, images, out, window, known, (*read, made))
-            return kernels if known == dtype else list(map(_of_brain, kernels)), (made,)
+            return kernels if known == dtype else list(map(of_brain, kernels)), (made,)
 
         tape.work(out.count * out.pixels, out.channels, images.channels * taps)
         return tape.call(("convolution", problem, window, tape.device, dtype), read, make)[0]
 
     shape = out.count * out.channels, out.pixels
     made = launch("forward", "convolved", shape, x.tensor, weight.tensor)
-    biases = (narrow(tape, tape.parameter("bias", 1, out.channels, stored(tape, item))),) if bias else ()
+    biases = (narrow(tape, tape.parameter("bias", 1, out.channels, stored_item(tape, item))),) if bias else ()
     tape.launch(add_bias(made, each.tensor, out.channels) for each in biases)  # in place
 
     def backward(given: Gradients) -> Gradients:
@@ -143,7 +139,7 @@ def _dense(
     return tape.record((made,), (x, weight, *biases), backward)[0]
 
 
-def _of_brain(kernel: Kernel) -> Kernel:
+def of_brain(kernel: Kernel) -> Kernel:
     """Return a kernel of fp16 that stands in for one of bf16."""
     return replace(kernel, library=f"{kernel.library}, {BRAIN}" if kernel.library else BRAIN)
 
@@ -181,7 +177,7 @@ def _result(kernels: Sequence[Kernel]) -> Tensor:
 
 def biased(tape: Tape, y: Value, out: Images) -> Value:
     """Return ``y`` plus a number of each channel, added in place."""
-    bias = narrow(tape, tape.parameter("bias", 1, out.channels, stored(tape, y.tensor.item)))
+    bias = narrow(tape, tape.parameter("bias", 1, out.channels, stored_item(tape, y.tensor.item)))
     tape.launch([add_bias(y.tensor, bias.tensor, out.channels)])
 
     def backward(given: Gradients) -> Gradients:
@@ -195,7 +191,7 @@ def biased(tape: Tape, y: Value, out: Images) -> Value:
 def _depthwise(tape: Tape, x: Value, images: Images, out: Images, window: Window) -> Value:
     """Return each channel convolved for itself, by PyTorch's own kernels: bound by bandwidth."""
     item, channels = x.tensor.item, images.channels
-    weight = narrow(tape, tape.parameter("filters", channels, window.side**2, stored(tape, item)))
+    weight = narrow(tape, tape.parameter("filters", channels, window.side**2, stored_item(tape, item)))
     made = tape.memory.tensor("convolved", out.count * channels, out.pixels, item)
     tape.launch([depthwise(x.tensor, weight.tensor, made, images, window)])
     tape.work(out.count * out.pixels, channels, window.side**2)

@@ -8,6 +8,7 @@ from pysim.errors import WorkloadError
 from pysim.program.job import Job, Memory
 from pysim.program.memory_budget import claim_launches
 from pysim.workloads.framework import operations as op
+from pysim.workloads.framework.autocast import AMP, stored
 from pysim.workloads.framework.sequences.layer import Layer, recurrent
 from pysim.workloads.framework.sequences.unrolled import Way
 from pysim.workloads.framework.sequences.wavefront import wavefront as waves
@@ -62,17 +63,18 @@ def rnn_net(
     per-step, a GEMM a step, and skip, inputs are added to each gate. ``wavefront``: of loops without a
     hoisted GEMM: each layer in its stream, a step beside the next one of the layer before. Workloads
     ``gru``, ``lstm`` and ``vanilla`` have kernels of this project, ``persistent_rnn`` weights that stay in
-    registers.
+    registers. ``dtype``: fp32, fp16, bf16, or amp or amp-bf16: autocast as PyTorch's, of inputs and
+    parameters of fp32; cuDNN's layers are fp16 then.
     """
     check_pass("rnn-net", pass_, ("forward", "training"))
     sizes = {"hidden": hidden, "batch": batch, "steps": steps, "layers": layers}
     check_sizes("rnn-net", most=MOST, **sizes)
-    device, known = device_of(hints, "rnn-net"), as_known(dtype)
-    check_dtype("rnn-net", dtype, (*ITEM, "bf16"), device)
+    device, known = device_of(hints, "rnn-net"), as_known(stored(dtype))
+    check_dtype("rnn-net", dtype, (*ITEM, "bf16", *AMP), device)
     claim_launches(
         LAUNCHES * steps * layers, f"rnn-net: {layers:,} layers of {steps:,} steps", PATTERNS * layers
     )
-    tape = Tape(Memory(), training=pass_ == "training", device=device)
+    tape = Tape(Memory(), training=pass_ == "training", device=device, amp=AMP.get(dtype, ""))
     way = _way(input, pointwise, wavefront=wavefront, both=both)
     layer = Layer(cell, hidden, batch, steps, known, both, streams, stepwise=not persistent, loop=way)
     x: Value = tape.value("x", batch * steps, hidden, ITEM[known], wanted=False)

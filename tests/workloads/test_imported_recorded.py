@@ -33,7 +33,6 @@ OTHER_TBS = {
     "add_bias": "whole rows", "average_pool": "256 threads instead of 1,024, whole planes",
     "average_pool_backward": "as average_pool", "softmax": "8 rows instead of 16",
     "softmax_backward": "as softmax", "sum": "columns of few rows have no template: bytes stand in",
-    "bias_gradient": "a thread block a channel",
 }  # fmt: skip
 
 
@@ -62,6 +61,14 @@ def test_thread_blocks_are_those_of_the_recording_but_where_it_is_explained(lene
     recorded = [int(each.split()[1]) for each in LENET.split(", ")]
     other = {name for (name, kernel), tbs in zip(lenet, recorded, strict=True) if kernel.tbs != tbs}
     assert other == set(OTHER_TBS)
+
+
+def test_sums_of_channels_have_the_blocks_of_the_recording(lenet):
+    """Of 16 channels a TB adds all, a row of threads each; of 6, whose images are larger, each has a TB."""
+    sums = [kernel for name, kernel in lenet if name == "bias_gradient"]
+    assert [(k.grid, 32 * k.program.warps, k.program.smem) for k in sums] == [
+        ((1, 1, 1), 512, 16), ((6, 1, 1), 512, 2064),
+    ]  # fmt: skip
 
 
 def test_nothing_of_a_cnn_is_approximate_and_gradients_reach_the_optimiser():

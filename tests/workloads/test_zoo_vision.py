@@ -193,7 +193,7 @@ def test_in_evaluation_nothing_is_dropped_and_nothing_recorded():
     [
         ("resnet18:pass=decode", "h200", "pass = decode: must be forward, training"),
         ("resnet18:dtype=bf16", "titan_v", "dtype = bf16: must be fp32 or fp16 or amp on titan_v"),
-        ("moe-block:dtype=bf16", "v100", "moe-block: dtype = bf16: must be fp32 or fp16 on v100"),
+        ("moe-block:dtype=bf16", "v100", "moe-block: dtype = bf16: must be fp32 or fp16 or amp on v100"),
         ("resnet18:batch=0", "h200", "batch = 0: must be an integer from 1"),
         ("alexnet-torch:side=16", "h200", "windows of 3"),
         ("resnet50", "rtx3070", "there are kernels for"),

@@ -11,10 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pysim.errors import WorkloadError
-from pysim.program.job import Tensor
+from pysim.program.job import Memory, Tensor
 from pysim.program.library_kernels import stand_in
+from pysim.workloads.kernels.tiles import WARP
 from pysim.workloads.library.memory.images import INDEX, Images, Window, max_pool
+from pysim.workloads.library.memory.offsets import offset_work
+from pysim.workloads.library.memory.pointwise_costs import REDUCE_COLD
 from pysim.workloads.library.memory.pointwise_parts import Work
+from pysim.workloads.library.memory.pointwise_reduce import Reduction, reduce_kernels, reduction
 
 from .channels import Pass, channel_kernel
 from .planes import Band, plane_kernel
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 
 BEGIN = 60  # integer instructions of a result: three divisions for its place
 PIXEL = 10  # of a pixel of a window: its address and bounds
+PLANES = replace(
+    REDUCE_COLD[True], load=replace(offset_work(2, 1), fp32=1)
+)  # place in an image, and the image
 BIAS_EACH = 2  # elements of a thread of elementwise_kernel<128, 2>: 512 of 256 threads here
 
 
@@ -86,10 +93,25 @@ def add_bias(x: Tensor, bias: Tensor, channels: int) -> Kernel:
 
 
 def bias_gradient(gradient: Tensor, of_bias: Tensor, channels: int) -> Kernel:
-    """Return the kernel that sums each channel over all images."""
+    """Return the kernel that sums each channel over all images.
+
+    Where a thread adds few elements one thread block has several channels, as PyTorch launches it; else
+    a thread block a channel stands in. Planes of a channel are read as if they were one behind another.
+    """
+    pixels = gradient.cols
+    if pixels > 1:
+        plan = reduction(channels, gradient.rows // channels * pixels, gradient.item, True, apart=True)
+        if plan.split == 1 and plan.block[0] >= WARP:
+            return _few_sums(gradient, of_bias, plan)
     passes = [Pass((0,), (), Work(fp32=1, ints=2))]
     made = channel_kernel("bias_gradient", [gradient], [(of_bias, "write")], passes, channels)
     return replace(made, library=stand_in("reduce_kernel<512, 1>"))
+
+
+def _few_sums(gradient: Tensor, of_bias: Tensor, plan: Reduction) -> Kernel:
+    """Return the sums of channels by thread blocks none of which shares a channel with another."""
+    (kernel,) = reduce_kernels(gradient, of_bias, plan, PLANES, Memory())
+    return replace(kernel, name="bias_gradient", library=stand_in("planes one behind another"))
 
 
 def depthwise(x: Tensor, filters: Tensor, y: Tensor, images: Images, window: Window) -> Kernel:

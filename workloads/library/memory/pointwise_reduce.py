@@ -56,7 +56,8 @@ class Reduction:
 
     ``outputs`` and ``inputs`` (of each); ``by_rows``: inputs are contiguous. ``block``: threads in x and y.
     ``warps_share``: threads of y share an output. ``split``: TBs that share an output (grid in y).
-    ``vector``: neighbouring elements of a load.
+    ``vector``: neighbouring elements of a load. ``apart``: inputs lie in planes of images, so that a thread
+    computes the place of each element, and loads ``UNROLL`` single ones at a time.
     """
 
     outputs: int
@@ -66,6 +67,7 @@ class Reduction:
     warps_share: bool
     split: int
     vector: int
+    apart: bool = False
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -90,11 +92,13 @@ def _pow2(size: int) -> int:
     return 1 << (size.bit_length() - 1)
 
 
-def reduction(outputs: int, inputs: int, item: int, by_rows: bool, sms: int = SMS) -> Reduction:
+def reduction(
+    outputs: int, inputs: int, item: int, by_rows: bool, sms: int = SMS, *, apart: bool = False
+) -> Reduction:
     """Return the launch for so many sums of so many elements of ``item`` bytes, on a GPU of ``sms`` SMs."""
     fast, slow = (inputs, outputs) if by_rows else (outputs, inputs)
     vector, most = 1, MOST
-    if by_rows and inputs > FROM:
+    if by_rows and inputs > FROM and not apart:
         vector = 16 // item
         fast //= vector
     elif not by_rows:
@@ -110,14 +114,14 @@ def reduction(outputs: int, inputs: int, item: int, by_rows: bool, sms: int = SM
     share = values >= min(y * LEAST_VALUES, MOST_VALUES)
     if share:
         values = -(-inputs // (step * y))
-    made = Reduction(outputs, inputs, by_rows, (x, y), share, 1, vector)
+    made = Reduction(outputs, inputs, by_rows, (x, y), share, 1, vector, apart)
     if not by_rows and vector != COLUMNS:
         raise WorkloadError(f"sum of columns: {outputs} columns: must be a multiple of {COLUMNS}")
     target = sms * (THREADS_SM // (x * y))
     if share and values >= MOST_VALUES and made.grid[0] <= target:
         some = min(-(-target // made.grid[0]), -(-values // LEAST_VALUES))
         split = max(some, -(-values // MOST_VALUES))
-        made = Reduction(outputs, inputs, by_rows, (x, y), share, split, vector)
+        made = Reduction(outputs, inputs, by_rows, (x, y), share, split, vector, apart)
     return made
 
 
@@ -246,7 +250,7 @@ def _code(
     plan: Reduction, item: int, out: int, cost: ReduceCost, whole: int, number: int, extra: int
 ) -> tuple[Op, ...]:
     """Return the code of a TB: ``whole`` loads of each thread, one more of the first ``extra``."""
-    unroll = 1 if plan.by_rows else UNROLL
+    unroll = UNROLL if plan.apart or not plan.by_rows else 1
     code = Code()
     cost.begin.emit(code)
     rounds, more = divmod(whole, unroll)

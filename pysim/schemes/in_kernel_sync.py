@@ -72,6 +72,7 @@ class SyncSettings:
     wait_early: bool = False  # wait before the first load, not before the first dependent one
     fence_system: bool = False  # fences before posts are system-wide
     poll_each: bool = False  # poll each semaphore, even one known to be posted
+    placed: bool = False  # the programs have their triggers
 
 
 def semaphore_plan(
@@ -106,15 +107,24 @@ def semaphore_plan(
     return sync_plan(job, deps, settings, config.encoded())
 
 
-def sync_plan(job: Job, deps: Dependences, settings: SyncSettings, values: Mapping[str, int]) -> LaunchPlan:
+def sync_plan(
+    job: Job,
+    deps: Dependences,
+    settings: SyncSettings,
+    values: Mapping[str, int],
+    joins: Sequence[bool] | None = None,
+) -> LaunchPlan:
     """Return the launches of a job under these settings; ``values``: encoded parameters.
 
-    Raises WorkloadError for several streams, or if no two kernels can be synchronised by their marks.
+    ``joins``: which kernels start after all before have ended; None: as marks and settings say. Raises WorkloadError for several streams, or if no two kernels can be synchronised by their marks.
     """
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
     whole = settings.wait_whole_kernels
-    edges = whole_kernel_edges(job) if whole else producer_edges(job, deps, settings.policy)
+    if joins is not None:
+        edges = KernelEdges(list(joins), [{} for _ in joins])
+    else:
+        edges = whole_kernel_edges(job) if whole else producer_edges(job, deps, settings.policy)
     if all(edges.after_all) or (settings.policy and not any(edges.producers)):
         raise WorkloadError(edges.reason or "no program says where it would wait")
     table = SemaphoreTable()
@@ -234,7 +244,7 @@ class _KernelSync:
 
     def _ops(self, ops: Ops, kernel: Kernel, values: Mapping[str, int]) -> Ops:
         front = Code()
-        trigger = self.settings.launch in ("pdl", "graph") and self.follows
+        trigger = self.settings.launch in ("pdl", "graph") and self.follows and not self.settings.placed
         if trigger and not self.settings.trigger_late:
             front.launch_dependents()
         if self.settings.launch == "streams" and self.follows and self.settings.gate != "none":

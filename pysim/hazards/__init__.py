@@ -1,0 +1,1 @@
+"""Which waits inside programs are too few: programmatic dependent launch, and semaphores of tiles."""

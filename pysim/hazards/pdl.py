@@ -1,0 +1,199 @@
+"""Hazards of programmatic dependent launch: accesses that may meet those of a kernel that has not ended.
+
+A kernel may touch, before its wait, what no kernel writes that may still run, and write what none of them
+touches; behind its wait the same holds of kernels for whose end it has not waited. Accesses are compared in
+sectors, as dependences and the oracle compare them. The verdict is of the worst timing: a hazard need not
+show in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pysim.program.access_regions import SharedRegions
+from pysim.program.regions import SECTOR, union
+
+from .order import Ended, ended_before, members
+from .places import Cuts, Place, cuts_of, described, end_of, op_lists, out_of_loops
+from .plan import NORMAL, Placed, Row, may_be_early, row_of, trigger_cuts
+from .touched import AccessOfOp, TouchedByKernels, common
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pysim.program.job import Job
+
+    Ints = NDArray[np.int64]
+
+START, LATEST = Place("start"), Place("latest")
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Accesses of kernel ``after`` that may meet those of kernel ``before``, which may not have ended.
+
+    ``kind``: RAW, WAR or WAW. ``waited``: they come behind the wait of ``after``. ``tbs``, ``others``: TBs of
+    ``after`` and of ``before`` that touch the bytes (n, 2), which are whole sectors of ``tensor``.
+    """
+
+    before: int
+    after: int
+    kind: str
+    waited: bool
+    tensor: str
+    address: int
+    bytes: Ints
+    tbs: Ints
+    others: Ints
+
+
+class PdlCheck:
+    """The hazards of placements of one job.
+
+    Raises WorkloadError where the job has several streams, or kernels of which the code is not known.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.able = job, may_be_early(job)
+        self._touched = TouchedByKernels(SharedRegions())
+        self._declared = [
+            self._touched.declared(kernel, f"kernel {number} ({kernel.name})") if kernel.accesses else []
+            for number, kernel in enumerate(job.kernels)
+        ]
+        rows = [(k, n) for k, every in enumerate(self._declared) for n in range(len(every))]
+        self._rows = np.array(rows, np.int64).reshape(-1, 2)
+        ends = [self._declared[k][n].touched.sectors() for k, n in rows]
+        self._lo = np.array([spans[0, 0] for spans in ends], np.int64)
+        self._hi = np.array([spans[-1, 1] for spans in ends], np.int64)
+        self._writes = np.array([self._declared[k][n].writes for k, n in rows], bool)
+        self._ops: dict[int, list[AccessOfOp]] = {}
+
+    def _by_ops(self, number: int) -> list[AccessOfOp]:
+        if number not in self._ops:
+            kernel = self.job.kernels[number]
+            self._ops[number] = self._touched.by_ops(kernel, self._declared[number])
+        return self._ops[number]
+
+    def _met(self, access: AccessOfOp, kernels: int) -> Iterable[tuple[int, AccessOfOp, Ints]]:
+        """Yield (kernel, its access, sectors) of those of some kernels that conflict with an access."""
+        spans = access.touched.sectors()
+        near = (self._lo < spans[-1, 1]) & (self._hi > spans[0, 0]) & (self._writes | access.writes)
+        for kernel, number in self._rows[near].tolist():
+            if kernels >> kernel & 1:
+                other = self._declared[kernel][number]
+                shared = common(access.touched, other.touched)
+                if len(shared):
+                    yield kernel, other, shared
+
+    def ended(self, placed: Sequence[Placed]) -> list[Ended]:
+        """Return what has surely ended before each kernel."""
+        return ended_before([launch.order for launch in placed])
+
+    def hazards(self, placed: Sequence[Placed]) -> list[Hazard]:
+        """Return the hazards of a placement, by later kernel and then by earlier one."""
+        made: list[Hazard] = []
+        for number, (launch, ended) in enumerate(zip(placed, self.ended(placed), strict=True)):
+            if launch.early:
+                made += self.hazards_of(number, launch.waits, ended)
+        return made
+
+    def hazards_of(self, number: int, waits: Cuts, ended: Ended) -> list[Hazard]:
+        """Return the hazards of one kernel that waits at some place."""
+        everything = (1 << number) - 1
+        running = {False: everything & ~ended.start, True: everything & ~ended.waited}
+        found: dict[tuple[int, str, bool, int], list[tuple[AccessOfOp, AccessOfOp, Ints]]] = {}
+        for access in self._by_ops(number):
+            waited = self._behind(access, waits)
+            for kernel, other, shared in self._met(access, running[waited]):
+                kind = "RAW" if not access.writes else "WAW" if other.writes else "WAR"
+                found.setdefault((kernel, kind, waited, other.tensor.address), []).append(
+                    (access, other, shared)
+                )
+        return [
+            self._hazard(number, *key[:3], met)
+            for key, met in sorted(found.items(), key=lambda item: item[0])
+        ]
+
+    @staticmethod
+    def _behind(access: AccessOfOp, waits: Cuts) -> bool:
+        """Whether an access comes behind a wait."""
+        at = min((0 if w is None else w for w in waits.values()), default=None) if access.ops < 0 else None
+        cut = waits.get(access.ops) if access.ops >= 0 else at
+        return cut is not None and access.number >= cut
+
+    @staticmethod
+    def _hazard(
+        number: int,
+        kernel: int,
+        kind: str,
+        waited: bool,
+        met: Sequence[tuple[AccessOfOp, AccessOfOp, Ints]],
+    ) -> Hazard:
+        spans = union(np.concatenate([shared for _, _, shared in met]))
+        tbs = np.unique(np.concatenate([one.touched.meeting(shared) for one, _, shared in met]))
+        others = np.unique(np.concatenate([other.touched.meeting(shared) for _, other, shared in met]))
+        tensor = met[0][1].tensor
+        return Hazard(
+            kernel, number, kind, waited, tensor.name, tensor.address, spans * SECTOR, tbs, others
+        )
+
+    def latest(self, number: int, running: int) -> tuple[dict[int, int | None], bool]:
+        """Return the latest safe wait in each op list of a kernel while some kernels may run.
+
+        The second is False where no access conflicts with one of theirs; the waits are at the end then. An op
+        list without a conflict does not wait, if another does.
+        """
+        kernel = self.job.kernels[number]
+        accesses = self._by_ops(number)
+        made: dict[int, int | None] = {}
+        for ops in op_lists(kernel):
+            mine = [access for access in accesses if access.ops in (id(ops), -1)]
+            first = next((a.number for a in mine if any(self._met(a, running))), None)
+            made[id(ops)] = None if first is None else out_of_loops(ops, first)
+        if any(at is not None for at in made.values()):
+            return made, True
+        return {id(ops): end_of(ops) for ops in op_lists(kernel)}, False
+
+    def place_of(self, number: int, waits: Cuts) -> str:
+        """Return the places of waits as users read them."""
+        kernel = self.job.kernels[number]
+        words = [described(kernel, ops, waits.get(id(ops))) for ops in op_lists(kernel)]
+        some = dict.fromkeys(word for word in words if word != "none") or {"none": None}
+        return " / ".join(some)
+
+    def placed(self, rows: Sequence[Row]) -> list[Placed]:
+        """Return the launches of a plan; ``latest`` is by what may run under the plan, in launch order.
+
+        Raises InputError for a place that a kernel does not have.
+        """
+        made: list[Placed] = []
+        count = len(self.job.kernels)
+        for number, kernel in enumerate(self.job.kernels):
+            row = row_of(rows, number, kernel.name)
+            early = self.able[number] and row.early
+            follows = number + 1 < count and self.able[number + 1]
+            if not early and not follows:
+                made.append(NORMAL)
+                continue
+            waits: Cuts = {}
+            if early and row.wait == LATEST:
+                everything = (1 << number) - 1
+                start = self.ended([*made, Placed(True, {}, {})])[number].start
+                waits = self.latest(number, everything & ~start)[0]
+            elif early:
+                waits = cuts_of(kernel, row.wait, f"kernel {number} ({kernel.name}): wait")
+            triggers: Cuts = {}
+            first = True
+            if follows:
+                behind = waits or {id(ops): 0 for ops in op_lists(kernel)}
+                triggers, first = trigger_cuts(self.job, number, row.trigger, behind)
+            made.append(Placed(early, waits, triggers, first))
+        return made
+
+    def running_before(self, number: int, ended: Ended) -> list[int]:
+        """Return the kernels that may still run when a kernel starts."""
+        return members(((1 << number) - 1) & ~ended.start)

@@ -1,0 +1,149 @@
+"""Placements of programmatic dependent launch: which kernels start early, where they wait and trigger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from pysim.dependence.producer_tiles import may_wait
+from pysim.errors import InputError, WorkloadError
+
+from .order import LaunchOrder
+from .places import TRIGGERS, WAITS, Cuts, Place, has_code, parse_place, triggers_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pysim.program.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One launch: whether it is programmatic, and where its op lists wait and trigger (``places.Cuts``)."""
+
+    early: bool
+    waits: Cuts
+    triggers: Cuts
+    trigger_first: bool = True  # of a wait and a trigger at one place
+
+    @property
+    def order(self) -> LaunchOrder:
+        """What orders the launch."""
+        some = any(at is not None for at in self.waits.values())
+        behind = all(
+            at is None or ((wait := self.waits.get(ops)) is not None and wait < at + (not self.trigger_first))
+            for ops, at in self.triggers.items()
+        )
+        return LaunchOrder(self.early, some, behind)
+
+    def waiting(self, waits: Cuts) -> Placed:
+        """Return the same launch with other waits."""
+        return replace(self, waits=waits)
+
+
+NORMAL = Placed(False, {}, {})
+
+
+def may_be_early(job: Job) -> list[bool]:
+    """Return which launches may be programmatic: not first ones, copies, and those beside them.
+
+    Raises WorkloadError for several streams, and for a kernel whose code is not known.
+    """
+    if len({kernel.stream for kernel in job.kernels}) > 1:
+        raise WorkloadError(f"job {job.name}: kernels in several streams: the check takes jobs of one")
+    after_event = {after for _, after in job.events}
+    for number, kernel in enumerate(job.kernels):
+        if kernel.copy is None and (kernel.footprint is not None or not has_code(kernel)):
+            raise WorkloadError(
+                f"job {job.name}: kernel {number} ({kernel.name}): its code is a trace or a measured time: what"
+                " it touches before a wait is not known"
+            )
+    able = [may_wait(kernel) for kernel in job.kernels]
+    return [
+        number > 0 and able[number] and able[number - 1] and number not in after_event
+        for number in range(len(able))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a plan: the kernels that it is for, and what it sets; None: as it is by default."""
+
+    kernels: str | int = "*"
+    early: bool = True
+    wait: Place = Place("start")
+    trigger: Place = Place("start")
+
+    def holds(self, number: int, name: str) -> bool:
+        """Whether the row is for a kernel."""
+        return self.kernels == number or (isinstance(self.kernels, str) and fnmatchcase(name, self.kernels))
+
+
+def read_plan(path: Path) -> list[Row]:
+    """Return the rows of a plan file: a JSON list of objects, or lines ``kernel; wait; trigger``.
+
+    Raises InputError, which names file and row.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    if not text.lstrip().startswith("["):
+        lines = ((n, line.partition("#")[0].strip()) for n, line in enumerate(text.splitlines(), 1))
+        return [_line(f"{path}:{number}", line) for number, line in lines if line]
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    return [_row(f"{path}: row {number}", row) for number, row in enumerate(given)]
+
+
+def _line(where: str, line: str) -> Row:
+    cells = [cell.strip() for cell in line.split(";")]
+    if not 2 <= len(cells) <= 3:
+        raise InputError(f"{where}: {line!r}: must be KERNEL; WAIT; TRIGGER")
+    names = ("kernel", "wait", "trigger")
+    kernel: str | int = int(cells[0]) if cells[0].isdecimal() else cells[0]
+    return _row(where, dict(zip(names, [kernel, *cells[1:]], strict=False)))
+
+
+def _row(where: str, given: object) -> Row:
+    known = ("kernel", "wait", "trigger", "launch")
+    if not isinstance(given, Mapping) or (extra := [key for key in given if key not in known]):
+        what = f"key {extra[0]!r}" if isinstance(given, Mapping) else repr(given)
+        raise InputError(f"{where}: {what}: must be an object with keys {', '.join(known)}")
+    kernel = given.get("kernel", "*")
+    if not isinstance(kernel, str | int) or isinstance(kernel, bool):
+        raise InputError(f"{where}: kernel = {kernel!r}: must be a number or a name with * and ?")
+    launch = given.get("launch", "early")
+    if launch not in ("early", "normal"):
+        raise InputError(f"{where}: launch = {launch!r}: must be early or normal")
+    return Row(
+        kernel,
+        launch == "early",
+        parse_place(given.get("wait", "start"), WAITS, f"{where}: wait"),
+        parse_place(given.get("trigger", "start"), TRIGGERS, f"{where}: trigger"),
+    )
+
+
+def row_of(rows: Sequence[Row], number: int, name: str) -> Row:
+    """Return the last row for a kernel; a kernel without one waits and triggers at its start."""
+    return next((row for row in reversed(rows) if row.holds(number, name)), Row())
+
+
+def check_rows(job: Job, rows: Sequence[Row]) -> None:
+    """Raise InputError for a row that is for no kernel of a job."""
+    for row in rows:
+        if not any(row.holds(number, kernel.name) for number, kernel in enumerate(job.kernels)):
+            names = ", ".join(dict.fromkeys(kernel.name for kernel in job.kernels[:8]))
+            raise InputError(f"--plan: no kernel {row.kernels!r}: there are {names}")
+
+
+def trigger_cuts(job: Job, number: int, place: Place, waits: Cuts) -> tuple[Cuts, bool]:
+    """Return where a kernel triggers, and whether before a wait at the same place."""
+    kernel = job.kernels[number]
+    made = triggers_of(kernel, place, waits, f"kernel {number} ({kernel.name}): trigger")
+    return made, place.word == "start"

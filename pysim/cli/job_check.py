@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pysim.errors import InputError, InternalError, SimError, WorkloadError, brief
+from pysim.errors import ConfigError, InputError, InternalError, SimError, WorkloadError, brief
 
 if TYPE_CHECKING:
     import argparse
@@ -52,20 +52,34 @@ def _job_of_file(path: Path) -> Job:
     return made
 
 
-def check(args: argparse.Namespace) -> None:
-    """Check every kernel, TB and iteration of a job; say how much was checked."""
-    from pysim.dependence.dependences import dependences
-    from pysim.program.definition_check import check_job
-    from pysim.program.pattern_check import check_patterns
+def _job(args: argparse.Namespace) -> Job:
+    """Return the job of the operand."""
     from pysim.workloads.registry import make
 
     path = Path(args.workload)
-    if path.suffix == ".py":
-        if not path.is_file():
-            raise InputError(f"{path}: no such file")
-        job = _job_of_file(path)
-    else:
-        job = make(args.workload, args.gpu)
+    if path.suffix != ".py":
+        return make(args.workload, args.gpu)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    return _job_of_file(path)
+
+
+def check(args: argparse.Namespace) -> int:
+    """Check every kernel, TB and iteration of a job; say how much was checked, or what is unsafe."""
+    from pysim.dependence.dependences import dependences
+    from pysim.program.definition_check import check_job
+    from pysim.program.pattern_check import check_patterns
+
+    for name in ("at", "trigger", "plan", "prove", "json"):
+        if getattr(args, name) and not args.pdl:
+            raise ConfigError(f"--{name}: only with --pdl")
+    if args.pdl:
+        from .pdl_check import pdl_check, refuse_folder
+
+        refuse_folder(args.workload)
+        args.gpu = args.gpu or "h200"
+        return pdl_check(args, _job(args))
+    job = _job(args)
     check_job(job)
     count = check_patterns(job, every=True)
     if races := dependences(job).races:
@@ -75,3 +89,4 @@ def check(args: argparse.Namespace) -> None:
         )
     tbs = sum(kernel.tbs for kernel in job.kernels)
     print(f"{job.name}: {count} kernels of {len(job.kernels)} launches, {tbs:,} TBs: no fault found")
+    return 0

@@ -47,14 +47,3 @@ def ended_before(launches: Sequence[LaunchOrder]) -> list[Ended]:
         triggered = waited if launch.trigger_after_wait and launch.waits else start
         done = known | 1 << number
     return made
-
-
-def members(bits: int) -> list[int]:
-    """Return the kernels of a set, in launch order."""
-    made, at = [], 0
-    while bits:
-        step = (bits & -bits).bit_length()
-        at += step
-        made.append(at - 1)
-        bits >>= step
-    return made

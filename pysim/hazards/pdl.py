@@ -9,16 +9,28 @@ show in a run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysim.errors import InputError
 from pysim.program.access_regions import SharedRegions
 from pysim.program.regions import SECTOR, union
 
-from .order import Ended, ended_before, members
-from .places import Cuts, Place, cuts_of, described, end_of, op_lists, out_of_loops
+from .order import Ended, ended_before
+from .places import (
+    LATEST,
+    START,
+    Cuts,
+    Place,
+    cuts_of,
+    described,
+    end_of,
+    has_code,
+    op_lists,
+    out_of_loops,
+)
 from .plan import NORMAL, Placed, Row, may_be_early, row_of, trigger_cuts
 from .touched import AccessOfOp, TouchedByKernels, common
 
@@ -28,8 +40,6 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
 
     Ints = NDArray[np.int64]
-
-START, LATEST = Place("start"), Place("latest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +147,7 @@ class PdlCheck:
         tbs = np.unique(np.concatenate([one.touched.meeting(shared) for one, _, shared in met]))
         others = np.unique(np.concatenate([other.touched.meeting(shared) for _, other, shared in met]))
         tensor = met[0][1].tensor
-        return Hazard(
-            kernel, number, kind, waited, tensor.name, tensor.address, spans * SECTOR, tbs, others
-        )
+        return Hazard(kernel, number, kind, waited, tensor.name, tensor.address, spans * SECTOR, tbs, others)
 
     def latest(self, number: int, running: int) -> tuple[dict[int, int | None], bool]:
         """Return the latest safe wait in each op list of a kernel while some kernels may run.
@@ -158,6 +166,16 @@ class PdlCheck:
             return made, True
         return {id(ops): end_of(ops) for ops in op_lists(kernel)}, False
 
+    def first_hazard(self, number: int, running: int) -> Hazard | None:
+        """Return the hazard of the first access of a kernel that conflicts while some kernels may run."""
+        for access in self._by_ops(number):
+            met = list(self._met(access, running))
+            if met:
+                kernel, other, shared = met[-1]
+                kind = "RAW" if not access.writes else "WAW" if other.writes else "WAR"
+                return self._hazard(number, kernel, kind, False, [(access, other, shared)])
+        return None
+
     def place_of(self, number: int, waits: Cuts) -> str:
         """Return the places of waits as users read them."""
         kernel = self.job.kernels[number]
@@ -172,8 +190,9 @@ class PdlCheck:
         """
         made: list[Placed] = []
         count = len(self.job.kernels)
+        places = self.rows_of(rows)
         for number, kernel in enumerate(self.job.kernels):
-            row = row_of(rows, number, kernel.name)
+            row = places[number]
             early = self.able[number] and row.early
             follows = number + 1 < count and self.able[number + 1]
             if not early and not follows:
@@ -194,6 +213,47 @@ class PdlCheck:
             made.append(Placed(early, waits, triggers, first))
         return made
 
-    def running_before(self, number: int, ended: Ended) -> list[int]:
-        """Return the kernels that may still run when a kernel starts."""
-        return members(((1 << number) - 1) & ~ended.start)
+    def only(self, placed: Sequence[Placed], hazard: Hazard) -> list[Placed]:
+        """Return a placement with one hazard of another, and as few others as can be.
+
+        Only the kernels from the earlier one on start early. Those between the two wait at their start, if
+        the hazard is there all the same.
+        """
+        made = [
+            launch if hazard.before < number <= hazard.after else replace(launch, early=False)
+            for number, launch in enumerate(placed)
+        ]
+        between = range(hazard.before + 1, hazard.after)
+        orderly = list(made)
+        for number in between:
+            orderly[number] = made[number].waiting(cuts_of(self.job.kernels[number], START, ""))
+        ended = self.ended(orderly)[hazard.after]
+        known = ended.waited if hazard.waited else ended.start
+        return made if known >> hazard.before & 1 else orderly
+
+    def rows_of(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the row of each kernel, with the start for places that it does not have, if it may be so.
+
+        Raises InputError for such a place in a row for one kernel, and for one that no kernel of a row has.
+        """
+        made: list[Row] = []
+        had: dict[tuple[int, str], InputError | None] = {}
+        for number, kernel in enumerate(self.job.kernels):
+            row = row_of(rows, number, kernel.name)
+            for what in ("wait", "trigger"):
+                place = getattr(row, what)
+                if place in (LATEST, Place("wait")) or not has_code(kernel):
+                    continue
+                try:
+                    cuts_of(kernel, place, f"kernel {number} ({kernel.name}): {what}")
+                    had[id(row), what] = None
+                except InputError as error:
+                    if not row.lenient:
+                        raise
+                    had.setdefault((id(row), what), error)
+                    row = replace(row, wait=START) if what == "wait" else replace(row, trigger=START)
+            made.append(row)
+        wrong = [error for error in had.values() if error is not None]
+        if wrong:
+            raise wrong[0]
+        return made

@@ -46,6 +46,9 @@ class Place:
         return " ".join(part for part in (self.word, self.access, self.tensor) if part)
 
 
+START, LATEST = Place("start"), Place("latest")
+
+
 def parse_place(text: object, words: Sequence[str], what: str) -> Place:
     """Return the place that a text names; ``words``: those that are known; ``what``: for the InputError."""
     if isinstance(text, str):
@@ -225,4 +228,3 @@ def inserted(ops: tuple[Op, ...], added: Sequence[tuple[int, Op]]) -> tuple[Op, 
             op = replace(op, target=op.target + sum(index < op.target for index in at))
         made.append(op)
     return tuple(made)
-

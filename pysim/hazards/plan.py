@@ -12,7 +12,7 @@ from pysim.dependence.producer_tiles import may_wait
 from pysim.errors import InputError, WorkloadError
 
 from .order import LaunchOrder
-from .places import TRIGGERS, WAITS, Cuts, Place, has_code, parse_place, triggers_of
+from .places import START, TRIGGERS, WAITS, Cuts, Place, has_code, parse_place, triggers_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,8 +58,8 @@ def may_be_early(job: Job) -> list[bool]:
     for number, kernel in enumerate(job.kernels):
         if kernel.copy is None and (kernel.footprint is not None or not has_code(kernel)):
             raise WorkloadError(
-                f"job {job.name}: kernel {number} ({kernel.name}): its code is a trace or a measured time: what"
-                " it touches before a wait is not known"
+                f"job {job.name}: kernel {number} ({kernel.name}): its code is a trace or a measured time:"
+                " what it touches before a wait is not known"
             )
     able = [may_wait(kernel) for kernel in job.kernels]
     return [
@@ -74,8 +74,13 @@ class Row:
 
     kernels: str | int = "*"
     early: bool = True
-    wait: Place = Place("start")
-    trigger: Place = Place("start")
+    wait: Place = START
+    trigger: Place = START
+
+    @property
+    def lenient(self) -> bool:
+        """Whether kernels without a place of the row wait and trigger at their start: it is for several."""
+        return isinstance(self.kernels, str) and any(sign in self.kernels for sign in "*?[")
 
     def holds(self, number: int, name: str) -> bool:
         """Whether the row is for a kernel."""

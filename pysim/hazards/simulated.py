@@ -128,5 +128,5 @@ class Simulated:
         return None
 
     def proof(self, placed: Sequence[Placed], before: int) -> Violation | None:
-        """Return a violation of a placement: as it is timed, or where kernel ``before`` is late."""
+        """Return a violation of a placement: as it is timed, or if kernel ``before`` is late."""
         return self.violation(placed) or self.violation(placed, before)

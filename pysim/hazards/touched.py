@@ -144,9 +144,7 @@ class TouchedByKernels:
         for access in kernel.accesses:
             regions = self.regions.of(access, kernel.tbs, name)
             if len(regions):
-                made.append(
-                    AccessOfOp(-1, 0, access.mode != "read", access.tensor, TouchedRegions(regions))
-                )
+                made.append(AccessOfOp(-1, 0, access.mode != "read", access.tensor, TouchedRegions(regions)))
         return made
 
     def by_ops(self, kernel: Kernel, declared: Sequence[AccessOfOp]) -> list[AccessOfOp]:

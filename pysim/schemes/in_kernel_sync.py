@@ -116,7 +116,8 @@ def sync_plan(
 ) -> LaunchPlan:
     """Return the launches of a job under these settings; ``values``: encoded parameters.
 
-    ``joins``: which kernels start after all before have ended; None: as marks and settings say. Raises WorkloadError for several streams, or if no two kernels can be synchronised by their marks.
+    ``joins``: which kernels start after all before have ended; None: as marks and settings say.
+    Raises WorkloadError for several streams, or if no two kernels can be synchronised by their marks.
     """
     if len({k.stream for k in job.kernels}) > 1:
         raise WorkloadError("schemes that wait inside the program take jobs of one stream")
@@ -125,7 +126,7 @@ def sync_plan(
         edges = KernelEdges(list(joins), [{} for _ in joins])
     else:
         edges = whole_kernel_edges(job) if whole else producer_edges(job, deps, settings.policy)
-    if all(edges.after_all) or (settings.policy and not any(edges.producers)):
+    if joins is None and (all(edges.after_all) or (settings.policy and not any(edges.producers))):
         raise WorkloadError(edges.reason or "no program says where it would wait")
     table = SemaphoreTable()
     output = output_semaphores(job, edges, settings.policy, table)

@@ -20,6 +20,7 @@ PYSIM = (
     "pysim.analysis",
     "pysim.results",
     "pysim.engine",
+    "pysim.hazards",
     "pysim.trace",
     "pysim.profile",
     "pysim.cli",

@@ -2,7 +2,8 @@
 
 Each job runs under every scheme that takes it, twice: with the oracle, then in slices and on threads. Those
 with an edge too few (``mutants``), and those whose TBs write neighbouring bytes of a sector (``unaligned``),
-run under one scheme each, drawn at random. What failed is named by its
+run under one scheme each, drawn at random. ``placements`` are waits and triggers of programmatic dependent
+launch, which the static check judges first. What failed is named by its
 number and scheme; the others are checked all the same. Exit status 1 where anything failed.
 """
 
@@ -16,11 +17,12 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import starmap
 
-from . import random_jobs, random_mutations, unaligned_jobs
+from . import random_jobs, random_mutations, random_placements, unaligned_jobs
 
 CHECKS = {
     "settings": (random_jobs.case, random_jobs.check),
     "mutants": (random_mutations.mutant, random_mutations.check),
+    "placements": (random_placements.case, random_placements.check),
     "unaligned": (unaligned_jobs.case, unaligned_jobs.check),
     "unaligned-mutants": (unaligned_jobs.mutant, unaligned_jobs.check_mutant),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pysim.cli.option_types import hdf5, index_range, number_ranges, positive_int
+from pysim.cli.option_types import hdf5, index_range, natural_int, number_ranges, positive_int
 from pysim.cli.options import SHARED, Option
 from pysim.cli.tree import Command, Operand
 
@@ -27,10 +27,24 @@ JOBS = (
         "check",
         _GROUP,
         "pysim.cli.job_check:check",
-        "Check that a job touches only what it declares, and has no races.",
+        "Check that a job touches only what it declares, and has no races. With --pdl: where kernels may "
+        "wait and trigger under programmatic dependent launch, what is unsafe there, and what it gains. Exit "
+        "code 1: a fault, or an unsafe placement.",
         (
             ("a workload", "pysim check gru:hidden=256,batch=8,timesteps=2"),
             ("the job of a file: its variable job, or what its make_job() returns", "pysim check job.py"),
+            (
+                "latest safe waits and gains of all pairs of kernels",
+                "pysim check --pdl gru:hidden=256,batch=8,timesteps=2",
+            ),
+            (
+                "a placement of your own: all kernels wait behind their first load of h0",
+                'pysim check --pdl gru:hidden=256,batch=8,timesteps=2 --at "after load gates_hh0" --prove',
+            ),
+            (
+                "lines KERNEL; WAIT; TRIGGER of a file, such as: gemm*; before load a; start",
+                "pysim check --pdl mlp --plan waits.txt --json",
+            ),
         ),
         (
             WORKLOAD._replace(
@@ -38,7 +52,41 @@ JOBS = (
                 doc="name:key=value,... of a workload, or a Python file that defines job or make_job()",
             ),
         ),
-        (MACHINE,),
+        (
+            MACHINE,
+            Option("pdl", "", None, False, "check programmatic dependent launch (GPU: h200 by default)"),
+            Option(
+                "at",
+                "PLACE",
+                str,
+                None,
+                "with --pdl: all kernels wait at start, latest, end, none, or before|after load|store TENSOR",
+            ),
+            Option(
+                "trigger",
+                "PLACE",
+                str,
+                None,
+                "with --pdl: all kernels trigger at start, wait (behind it), loop end, none, or "
+                "before|after load|store TENSOR",
+            ),
+            Option(
+                "plan",
+                "FILE",
+                Path,
+                None,
+                "with --pdl: where each kernel waits and triggers; lines KERNEL; WAIT; TRIGGER, or JSON rows",
+            ),
+            Option(
+                "prove", "", None, False, "with --pdl: run what is unsafe, and what is safe, under the oracle"
+            ),
+            Option(
+                "pairs", "N", natural_int, 8, "with --pdl: how many different pairs are timed; 0: no times"
+            ),
+            SHARED["threads"],
+            SHARED["set"],
+            JSON,
+        ),
     ),
     Command(
         "dependences",

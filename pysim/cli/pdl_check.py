@@ -1,0 +1,118 @@
+"""``pysim check --pdl``: where triggers and waits of programmatic dependent launch may stand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pysim.errors import ConfigError, InputError
+
+from .exit_codes import EXIT_ERROR
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from pysim.hazards.pdl import PdlCheck
+    from pysim.hazards.plan import Row
+    from pysim.hazards.simulated import Simulated
+    from pysim.program.job import Job
+
+
+def _rows(args: argparse.Namespace, job: Job) -> list[Row] | None:
+    """Return the placement that the user asks for; None: none."""
+    from pysim.hazards.places import TRIGGERS, WAITS, parse_place
+    from pysim.hazards.plan import Row, check_rows, read_plan
+
+    if args.plan is not None and (args.at or args.trigger):
+        raise ConfigError("--plan: it says where kernels wait and trigger: without --at and --trigger")
+    if args.plan is not None:
+        rows = read_plan(args.plan)
+        check_rows(job, rows)
+        return rows
+    if args.at or args.trigger:
+        wait = parse_place(args.at or "start", WAITS, "--at")
+        return [Row(wait=wait, trigger=parse_place(args.trigger or "start", TRIGGERS, "--trigger"))]
+    return None
+
+
+def pdl_check(args: argparse.Namespace, job: Job) -> int:
+    """Print what the user asks for; return the exit status."""
+    from pysim.hazards.pdl import PdlCheck
+    from pysim.hazards.simulated import Simulated
+    from pysim.machine.system import resolve
+
+    rows = _rows(args, job)
+    check = PdlCheck(job)
+    if len(job.kernels) < 2:
+        raise InputError(f"job {job.name}: one kernel: there is no pair")
+    simulated = None
+    if args.pairs or args.prove:
+        simulated = Simulated(job, resolve(args.gpu, dict(args.set or ())), args.threads or 1)
+    if rows is None:
+        return _advise(args, check, simulated)
+    return _judge(args, check, rows, simulated)
+
+
+def _advise(args: argparse.Namespace, check: PdlCheck, simulated: Simulated | None) -> int:
+    """Print all pairs with their latest safe waits and gains."""
+    from pysim.hazards.advice import TOGETHER, PdlAdvice
+    from pysim.hazards.report import advice_lines, pair_dict, violation_text
+
+    finder = PdlAdvice(check)
+    advice = finder.advice(simulated if args.pairs else None, args.pairs)
+    job, bad = check.job, 0
+    proved: dict[str, str] = {}
+    if args.prove and simulated is not None:
+        for name, row in TOGETHER.items():
+            found = simulated.violation(check.placed([row]))
+            bad += found is not None
+            proved[name] = "the oracle finds nothing" if found is None else f"WRONG: {found.text}"
+        for pair in finder.later(advice.pairs, args.pairs or 1):
+            placed, hazard = finder.too_late(pair)
+            said = violation_text(simulated.proof(placed, hazard.before), job)
+            proved[f"{pair.before} -> {pair.after} without its wait"] = said
+    if args.json:
+        made: dict[str, Any] = {
+            "job": job.name,
+            "gpu": args.gpu,
+            "plain_us": advice.plain_us,
+            "together_us": {name: round(us, 3) for name, us in advice.together.items()},
+            "pairs": [pair_dict(pair, job) for pair in advice.pairs],
+        }
+        print(json.dumps(made | ({"proved": proved} if proved else {}), indent=1))
+    else:
+        keys = [(finder.key(pair), pair.reason if not pair.latest else "") for pair in advice.pairs]
+        print(f"{job.name} on {args.gpu}: {len(job.kernels)} kernels, {len(advice.pairs)} pairs")
+        print("\n".join(advice_lines(advice, job, keys)))
+        if proved:
+            print("\n" + "\n".join(f"{name}: {said}" for name, said in proved.items()))
+    return EXIT_ERROR if bad else 0
+
+
+def _judge(
+    args: argparse.Namespace, check: PdlCheck, rows: Sequence[Row], simulated: Simulated | None
+) -> int:
+    """Print the verdict on a placement: each neighbouring pair, and other pairs with a hazard."""
+    from pysim.hazards.judged import judge
+    from pysim.hazards.report import judged_dict, judged_lines
+
+    judged = judge(check, rows, simulated, args.pairs, args.prove)
+    if args.json:
+        print(
+            json.dumps({"job": check.job.name, "gpu": args.gpu, **judged_dict(judged, check.job)}, indent=1)
+        )
+    else:
+        print(f"{check.job.name} on {args.gpu}: {len(check.job.kernels)} kernels")
+        print("\n".join(judged_lines(judged, check.job)))
+    return EXIT_ERROR if judged.hazards or judged.unforeseen else 0
+
+
+def refuse_folder(text: str) -> None:
+    """Raise InputError for the folder or the file of a trace or a result."""
+    path = Path(text)
+    if path.exists() and path.suffix != ".py":
+        raise InputError(
+            f"{text}: a trace, profile or result: its code cannot be changed: give a workload or a FILE.py"
+        )

@@ -1,0 +1,225 @@
+"""What each pair of neighbouring kernels may gain by programmatic dependent launch, and where it is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pysim.program.occupancy import SUB_CORES, allocated_smem, occupancy
+from pysim.program.warp_program import OP
+
+from .pdl import Hazard, PdlCheck
+from .places import LATEST, LOADS, START, STORES, Cuts, Place, op_lists
+from .plan import NORMAL, Placed, Row, trigger_cuts
+
+if TYPE_CHECKING:
+    from pysim.program.job import Kernel
+
+    from .simulated import Simulated
+
+_TRIGGERS = ("start", "loop end", "none")  # from the earliest on
+_SAME = 0.005  # of a gain: what is less is no difference
+_LEAST = 0.0005  # of the time of the job: a smaller gain is none
+
+
+@dataclass(slots=True)
+class Pair:
+    """Two neighbouring launches, of which the second may start before the first has ended.
+
+    ``latest``: the latest safe wait if only this pair overlaps, or if each kernel triggers behind its own
+    wait; ``in_chain``: the latest one if each triggers at its start; ``first``: what makes a later wait
+    unsafe; ``chain_first``: the same in a chain. ``gains``: us that the job gains by this pair alone, by
+    (wait, trigger); ``reason``: why it gains nothing, or is no pair.
+    """
+
+    before: int
+    after: int
+    latest: str = ""
+    in_chain: str = ""
+    first: Hazard | None = None
+    chain_first: Hazard | None = None
+    gains: dict[tuple[str, str], float] = field(default_factory=dict)
+    reason: str = ""
+    like: int | None = None  # the kernel of an equal pair, whose gains these are
+
+    @property
+    def gain_us(self) -> float | None:
+        """Return the most that the job gains by the pair alone; None: it was not simulated."""
+        return max(self.gains.values(), default=None)
+
+    @property
+    def best(self) -> tuple[str, str]:
+        """Return the (wait, trigger) of the best time; of equal ones the latest trigger, the first wait."""
+        most = max(self.gains.values())
+        even = [key for key, gain in self.gains.items() if gain >= most - abs(most) * _SAME]
+        return max(even, key=lambda key: (_TRIGGERS.index(key[1]), -list(self.gains).index(key)))
+
+
+@dataclass(slots=True)
+class Advice:
+    """All pairs of a job, and what the job takes: ``plain_us`` without, ``together`` with all safe pairs."""
+
+    pairs: list[Pair]
+    plain_us: float | None = None
+    together: dict[str, float] = field(default_factory=dict)
+
+
+TOGETHER: Mapping[str, Row] = {
+    "waits at the start": Row(),
+    "latest waits, triggers at the start": Row(wait=LATEST),
+    "latest waits, triggers behind them": Row(wait=LATEST, trigger=Place("wait")),
+}
+
+
+def has_prologue(kernel: Kernel, waits: Cuts) -> bool:
+    """Whether any op list loads, stores or spends time before it waits."""
+    busy = (*LOADS, *STORES, OP["DELAY"])
+    return any(op.kind in busy for ops in op_lists(kernel) for op in ops[: waits.get(id(ops)) or 0])
+
+
+def room_beside(first: Kernel, second: Kernel, values: Mapping[str, int]) -> bool:
+    """Whether a TB of the second kernel fits an SM while all TBs of the first run or have run.
+
+    It does where the first kernel's TBs do not fill the GPU, or leave enough of an SM.
+    """
+    held = occupancy(first, values)
+    if first.tbs < held * values["gpu.sms"]:
+        return True
+    unit = values["gpu.sm.register_unit"]
+
+    def registers(kernel: Kernel) -> int:
+        program = kernel.program
+        return max(unit, -(-program.registers * 32 // unit) * unit) * -(-program.warps // SUB_CORES)
+
+    return (
+        held < values["gpu.sm.tbs"]
+        and held * first.program.warps + second.program.warps <= values["gpu.sm.warps"]
+        and held * registers(first) + registers(second) <= values["gpu.sm.registers"] // SUB_CORES
+        and held * allocated_smem(first, values) + allocated_smem(second, values) <= values["gpu.sm.smem"]
+    )
+
+
+class PdlAdvice:
+    """Finds the latest safe waits of a job, and times them."""
+
+    def __init__(self, check: PdlCheck) -> None:
+        self.check, self.job = check, check.job
+        self.waits: dict[int, Cuts] = {}  # of each pair alone
+        self.chain: list[Placed] = []  # all pairs, with triggers at the start
+
+    def pairs(self) -> list[Pair]:
+        """Return all pairs with their latest safe waits."""
+        chain = self.chain = self.check.placed([Row(wait=LATEST)])
+        ended = self.check.ended(chain)
+        made: list[Pair] = []
+        for after in range(1, len(self.job.kernels)):
+            pair = Pair(after - 1, after)
+            made.append(pair)
+            if not self.check.able[after]:
+                pair.reason = self._why_not(after)
+                continue
+            alone = 1 << (after - 1)
+            self.waits[after] = self.check.latest(after, alone)[0]
+            pair.latest = self.check.place_of(after, self.waits[after])
+            pair.in_chain = self.check.place_of(after, chain[after].waits)
+            everything = (1 << after) - 1
+            pair.first = self.check.first_hazard(after, alone)
+            pair.chain_first = self.check.first_hazard(after, everything & ~ended[after].start)
+        return made
+
+    def _why_not(self, after: int) -> str:
+        kernels = self.job.kernels
+        if any(end == after for _, end in self.job.events):
+            return "waits for an event"
+        which = next(n for n in (after, after - 1) if kernels[n].copy is not None or not _asks(kernels[n]))
+        what = "is a copy" if kernels[which].copy is not None else "is not launched so"
+        return f"{kernels[which].name} {what}"
+
+    def _alone(self, after: int, waits: Cuts, trigger: Place) -> list[Placed] | None:
+        """Return the placement in which only one pair overlaps; None: there is no such trigger."""
+        from pysim.errors import InputError
+
+        try:
+            behind = {id(ops): 0 for ops in op_lists(self.job.kernels[after - 1])}
+            triggers, first = trigger_cuts(self.job, after - 1, trigger, behind)
+        except InputError:
+            return None
+        made = [NORMAL] * len(self.job.kernels)
+        made[after - 1] = Placed(False, {}, triggers, first)
+        made[after] = Placed(True, waits, {})
+        return made
+
+    def placements(self, pair: Pair) -> dict[tuple[str, str], list[Placed]]:
+        """Return the placements of one pair alone that are timed, by (wait, trigger)."""
+        from .places import cuts_of
+
+        kernel, made = self.job.kernels[pair.after], dict[tuple[str, str], list[Placed]]()
+        waits = {"start": cuts_of(kernel, START, ""), pair.latest: self.waits[pair.after]}
+        for trigger in _TRIGGERS:
+            for wait, cuts in waits.items():
+                placed = self._alone(pair.after, cuts, Place(trigger))
+                if placed is not None and (trigger == "start" or wait == pair.latest):
+                    made[wait, trigger] = placed
+        return made
+
+    def later(self, pairs: Sequence[Pair], most: int) -> list[Pair]:
+        """Return the first different pairs of which a kernel needs its wait."""
+        first: dict[object, Pair] = {}
+        for pair in pairs:
+            if pair.first is not None:
+                first.setdefault(self.key(pair), pair)
+        return list(first.values())[:most]
+
+    def too_late(self, pair: Pair) -> tuple[list[Placed], Hazard]:
+        """Return the placement of one pair alone whose kernel never waits, and its first hazard."""
+        placed = self._alone(pair.after, {}, START)
+        assert placed is not None
+        assert pair.first is not None
+        return placed, pair.first
+
+    def key(self, pair: Pair) -> tuple[object, ...]:
+        """Return what pairs of equal gain have in common."""
+        kernels = self.job.kernels[pair.before], self.job.kernels[pair.after]
+        waits = self.waits.get(pair.after, {}), self.chain[pair.after].waits
+        same = pair.in_chain == pair.latest
+        return (*((k.name, k.grid, k.library) for k in kernels), *(tuple(w.values()) for w in waits), same)
+
+    def advice(self, simulated: Simulated | None, most: int) -> Advice:
+        """Return the pairs; with ``simulated``, gains of the first ``most`` different ones, and of all."""
+        made = Advice(self.pairs())
+        if simulated is None:
+            return made
+        values = simulated.config.encoded()
+        made.plain_us = simulated.plain_us()
+        seen: dict[tuple[object, ...], Pair] = {}
+        for pair in made.pairs:
+            if pair.reason:
+                continue
+            same = seen.get(self.key(pair))
+            if same is not None:
+                pair.gains, pair.reason, pair.like = same.gains, same.reason, same.after
+            elif len(seen) < most:
+                seen[self.key(pair)] = pair
+                for key, placed in self.placements(pair).items():
+                    pair.gains[key] = made.plain_us - simulated.time_us(placed)
+                pair.reason = self._useless(pair, values, made.plain_us)
+        for name, row in TOGETHER.items():
+            made.together[name] = simulated.time_us(self.check.placed([row]))
+        return made
+
+    def _useless(self, pair: Pair, values: Mapping[str, int], plain_us: float) -> str:
+        """Return why a pair gains nothing, or nothing where it gains."""
+        assert pair.gain_us is not None
+        if pair.gain_us > plain_us * _LEAST:
+            return ""
+        first, second = self.job.kernels[pair.before], self.job.kernels[pair.after]
+        if not room_beside(first, second, values):
+            return "no free slots"
+        if not has_prologue(second, self.waits[pair.after]):
+            return "nothing independent before the wait"
+        return "nothing gained"
+
+
+def _asks(kernel: Kernel) -> bool:
+    return kernel.programmatic

@@ -1,0 +1,259 @@
+"""Hazards of programmatic dependent launch: orders, places, known races, and the oracle's opinion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pysim.errors import InputError, WorkloadError
+from pysim.hazards.advice import PdlAdvice
+from pysim.hazards.order import LaunchOrder, ended_before
+from pysim.hazards.pdl import PdlCheck
+from pysim.hazards.places import Place, inserted, op_lists, parse_place
+from pysim.hazards.plan import Row, read_plan
+from pysim.hazards.simulated import Simulated
+from pysim.isa import OPS
+from pysim.program.job import Access, Job, Kernel, Memory
+from pysim.program.profiled import profiled
+from pysim.program.warp_program import OP, Code, Op, Pattern, Program
+from tests.core.harness import tiny
+from tests.oracle.random_placements import case, check
+
+TBS, WORDS = 4, 32
+NONE, START, LATEST = Place("none"), Place("start"), Place("latest")
+
+
+def rows_of(first):
+    def regions(tbs):
+        return np.stack([first + tbs, first + tbs + 1, 0 * tbs, 0 * tbs + WORDS], axis=1)
+
+    return regions
+
+
+def kernel(name, *, reads=(), writes=(), rows=0):
+    """A kernel that loads a row of each tensor a TB, one tensor after another, then stores to others.
+
+    ``rows``: where its rows begin.
+    """
+    tensors, code = [*reads, *writes], Code()
+    for number in range(len(tensors)):
+        pattern = Pattern(number, 4, base=128 * rows, bx=128, s0=4)
+        if number < len(reads):
+            code.load(0, pattern)
+        else:
+            code.wait(0)
+            code.store(1, pattern)
+    code.exit()
+    program = Program(name, (code.ops,), 1, 16, 0, len(tensors))
+    accesses = [Access(t, "read", rows_of(rows)) for t in reads]
+    accesses += [Access(t, "write", rows_of(rows)) for t in writes]
+    return Kernel(name, program, (TBS, 1, 1), tuple(tensors), tuple(accesses))
+
+
+@pytest.fixture
+def memory():
+    made = Memory()
+    return {name: made.tensor(name, 2 * TBS, WORDS, 4) for name in "abcdw"}
+
+
+def found(job, *rows):
+    """(kernel before, kernel after, kind) of the hazards of a placement."""
+    static = PdlCheck(job)
+    return [(one.before, one.after, one.kind) for one in static.hazards(static.placed(rows))]
+
+
+def simulated(job):
+    return Simulated(job, tiny(scheme__hypothetical=1))
+
+
+def proved(job, *rows):
+    """The kinds that the oracle reports of the hazards of a placement, each kernel before being late."""
+    static, ran = PdlCheck(job), simulated(job)
+    placed = static.placed(rows)
+    said = [ran.proof(static.only(placed, one), one.before) for one in static.hazards(placed)]
+    return [one and one.text[:3] for one in said]
+
+
+# ---- orders ----
+def test_a_chain_knows_only_what_was_waited_for():
+    plain, eager = LaunchOrder(False, False, True), LaunchOrder(True, True, False)
+    never, tidy = LaunchOrder(True, False, True), LaunchOrder(True, True, True)
+    assert [e.waited for e in ended_before([plain, eager, eager])] == [0, 1, 3]
+    assert [e.start for e in ended_before([plain, eager, eager])] == [0, 0, 0]
+    assert [e.start for e in ended_before([plain, tidy, tidy])] == [0, 0, 1]
+    # kernel 2 waits for kernel 1, which did not wait for kernel 0
+    assert ended_before([plain, never, eager])[2].waited == 2
+    # a normal launch waits for all
+    assert ended_before([plain, never, plain])[2].start == 3
+
+
+def test_waits_and_triggers_keep_jumps():
+    loop = (Op(OP["LOAD"]), Op(OP["LOOP"], target=0, count=3), Op(OP["EXIT"]))
+    made = inserted(loop, [(0, Op(OP["DEPEND"])), (2, Op(OP["TRIGGER"]))])
+    assert [OPS[op.kind][0] for op in made] == ["DEPEND", "LOAD", "LOOP", "TRIGGER", "EXIT"]
+    assert made[2].target == 1
+    turn = (Op(OP["TURN"], target=3), Op(OP["LOAD"]), Op(OP["LOOP"], target=0), Op(OP["EXIT"]))
+    made = inserted(turn, [(3, Op(OP["DEPEND"]))])
+    assert (made[0].target, OPS[made[3].kind][0]) == (3, "DEPEND")
+
+
+# ---- known races ----
+def test_a_load_before_the_wait(memory):
+    job = Job("raw", [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["w"], memory["a"]])])
+    assert found(job, Row(1, wait=Place("before", "load", "a"))) == []
+    assert found(job, Row(1, wait=Place("after", "load", "w"))) == []
+    late = Row(1, wait=Place("after", "load", "a"))
+    assert found(job, late) == [(0, 1, "RAW")]
+    assert proved(job, late) == ["RAW"]
+
+
+def test_a_prologue_that_writes_what_is_still_read(memory):
+    job = Job("war", [kernel("a", reads=[memory["a"]]), kernel("b", writes=[memory["a"]])])
+    assert found(job, Row(1, wait=START)) == []
+    assert found(job, Row(1, wait=NONE)) == [(0, 1, "WAR")]
+    assert proved(job, Row(1, wait=NONE)) == ["WAR"]
+
+
+def test_a_kernel_that_never_waits(memory):
+    """The kernel behind it waits for it alone: the first one may still run."""
+    kernels = [
+        kernel("a", writes=[memory["a"]]),
+        kernel("b", writes=[memory["b"]]),
+        kernel("c", reads=[memory["a"]]),
+    ]
+    job = Job("chain", kernels)
+    assert found(job) == []
+    assert found(job, Row(1, wait=NONE)) == [(0, 2, "RAW")]
+    assert proved(job, Row(1, wait=NONE)) == ["RAW"]
+    assert found(job, Row(1, wait=Place("end"))) == []
+    assert found(job, Row(1, early=False), Row(2, wait=LATEST)) == []
+
+
+def test_a_prologue_may_meet_the_kernel_two_before(memory):
+    """It may, unless the one in between triggers behind its wait: the trigger makes nothing visible."""
+    kernels = [kernel("a", writes=[memory["a"]]), kernel("b", writes=[memory["b"]])]
+    job = Job("two", [*kernels, kernel("c", reads=[memory["a"], memory["b"]])])
+    early = Row(2, wait=Place("before", "load", "b"))
+    assert found(job, early) == [(0, 2, "RAW")]
+    assert proved(job, early) == ["RAW"]
+    assert found(job, early, Row(1, trigger=Place("wait"))) == []
+    # its neighbour's trigger is late, and yet what it has written is not visible
+    assert found(job, Row(2, wait=NONE), Row(1, trigger=NONE)) == [(1, 2, "RAW")]
+
+
+def test_rows_that_nobody_writes_may_be_read_ahead(memory):
+    """The same tensor, such as a cache of keys: it is by bytes, not by tensor."""
+    first, last = kernel("a", writes=[memory["a"]], rows=TBS), kernel("b", reads=[memory["a"]])
+    assert found(Job("apart", [first, last]), Row(1, wait=NONE)) == []
+    same = kernel("b", reads=[memory["a"]], rows=TBS - 1)
+    hazards = PdlCheck(Job("shared", [first, same]))
+    one = hazards.hazards(hazards.placed([Row(1, wait=NONE)]))[0]
+    assert (one.tbs.tolist(), one.others.tolist()) == ([1, 2, 3], [0, 1, 2])
+    assert (one.bytes - one.address).tolist() == [[4 * 128, 7 * 128]]
+
+
+def test_the_latest_wait(memory):
+    job = Job(
+        "latest", [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["w"]], writes=[memory["a"]])]
+    )
+    static = PdlCheck(job)
+    assert static.place_of(1, static.placed([Row(wait=LATEST)])[1].waits) == "before store a"
+    free = PdlCheck(Job("free", [job.kernels[0], kernel("b", reads=[memory["w"]])]))
+    # it waits all the same, for kernels behind it
+    assert free.place_of(1, free.placed([Row(wait=LATEST)])[1].waits) == "end"
+
+
+def test_advice_of_a_pair(memory):
+    job = Job("raw", [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["w"], memory["a"]])])
+    made = PdlAdvice(PdlCheck(job)).advice(simulated(job), 4)
+    pair = made.pairs[0]
+    assert (pair.latest, pair.first.kind) == ("before load a", "RAW")
+    assert pair.gain_us == max(pair.gains.values()) > 0
+    assert min(made.together.values()) < made.plain_us
+    assert pair.gains[pair.best] == pytest.approx(pair.gain_us, rel=0.01)
+
+
+# ---- what is refused ----
+def test_what_is_not_known_is_refused(memory):
+    first = kernel("a", writes=[memory["a"]])
+    with pytest.raises(WorkloadError, match=r"kernel 1 .slow.: its code is a trace or a measured time"):
+        PdlCheck(Job("profile", [first, profiled("slow", np.array([5]))]))
+    with pytest.raises(WorkloadError, match="kernels in several streams"):
+        PdlCheck(Job("streams", [first, replace(first, stream=1)]))
+
+
+def test_a_launch_that_does_not_ask(memory):
+    kernels = [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["a"]])]
+    job = Job("memset", [kernels[0], replace(kernels[1], programmatic=False), kernels[1]])
+    assert PdlCheck(job).able == [False, False, False]
+    assert found(job, Row(wait=NONE)) == []
+    assert PdlAdvice(PdlCheck(job)).pairs()[1].reason == "b is not launched so"
+
+
+@pytest.mark.parametrize("text", ["before", "after load", "before wait x", "", 5, "loop end"])
+def test_no_place(text):
+    with pytest.raises(InputError, match=r"wait = .*: no such place: there are start, latest"):
+        parse_place(text, ("start", "latest"), "wait")
+
+
+def test_plans(tmp_path, memory):
+    path = tmp_path / "plan"
+    path.write_text("# all\n*; latest\n1; before load a; wait\n", encoding="utf-8")
+    assert read_plan(path) == [
+        Row("*", wait=LATEST),
+        Row(1, wait=Place("before", "load", "a"), trigger=Place("wait")),
+    ]
+    path.write_text('[{"kernel": "b*", "wait": "none", "launch": "normal"}]', encoding="utf-8")
+    assert read_plan(path) == [Row("b*", False, NONE)]
+    for text, said in (
+        ("a", "plan:1: 'a': must be KERNEL; WAIT; TRIGGER"),
+        ("[5]", "row 0: 5: must be an object"),
+        ("[", "plan: Expecting value"),
+        ('[{"late": 1}]', "key 'late'"),
+        ('[{"launch": "soon"}]', "must be early or normal"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            read_plan(path)
+    job = Job("raw", [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["a"]])])
+    with pytest.raises(InputError, match=r"kernel 1 .b.: wait: before load w: its program has no load of w"):
+        found(job, Row(1, wait=Place("before", "load", "w")))
+    assert found(job, Row("*", wait=Place("before", "load", "a"))) == []
+    with pytest.raises(InputError, match="its program has no load of w"):
+        found(job, Row("*", wait=Place("before", "load", "w")))
+    with pytest.raises(InputError, match="does not say where its main loop ends"):
+        found(job, Row(0, trigger=Place("loop end")))
+
+
+# ---- against the oracle ----
+def test_the_oracle_says_the_same_of_random_placements():
+    came = Counter(check(case(number)) for number in range(50))
+    assert came["safe"] > 15
+    assert came["hit"] > 5
+    assert came["not hit"] < came["hit"]
+
+
+def test_an_unforeseen_violation_fails(monkeypatch):
+    """The check is one: of a static check that sees nothing the oracle says otherwise."""
+    monkeypatch.setattr(PdlCheck, "hazards", lambda *_: [])
+    bad = [made for made in map(case, range(30)) if not made.orderly]
+    failed = 0
+    for made in bad:
+        try:
+            check(made)
+        except AssertionError:
+            failed += 1
+    assert failed >= 3
+
+
+def test_op_lists_of_equal_variants_are_one(memory):
+    one = kernel("a", writes=[memory["a"]])
+    eight = replace(
+        one, program=replace(one.program, variants=tuple(tuple(one.program.variants[0]) for _ in range(8)))
+    )
+    assert len(list(op_lists(eight))) == 1
+    job = Job("raw", [eight, kernel("b", reads=[memory["a"]])])
+    assert simulated(job).violation(PdlCheck(job).placed([Row()])) is None

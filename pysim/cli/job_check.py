@@ -70,15 +70,18 @@ def check(args: argparse.Namespace) -> int:
     from pysim.program.definition_check import check_job
     from pysim.program.pattern_check import check_patterns
 
+    waits = args.pdl or args.cusync is not None
     for name in ("at", "trigger", "plan", "prove", "json"):
-        if getattr(args, name) and not args.pdl:
-            raise ConfigError(f"--{name}: only with --pdl")
-    if args.pdl:
-        from .pdl_check import pdl_check, refuse_folder
+        if getattr(args, name) and not (args.pdl or (waits and name in ("prove", "json"))):
+            raise ConfigError(f"--{name}: only with --pdl{' or --cusync' * (name in ('prove', 'json'))}")
+    if args.pdl and args.cusync is not None:
+        raise ConfigError("--pdl, --cusync: one of them at a time")
+    if waits:
+        from .pdl_check import pdl_check, refuse_folder, tile_check
 
         refuse_folder(args.workload)
         args.gpu = args.gpu or "h200"
-        return pdl_check(args, _job(args))
+        return (pdl_check if args.pdl else tile_check)(args, _job(args))
     job = _job(args)
     check_job(job)
     count = check_patterns(job, every=True)

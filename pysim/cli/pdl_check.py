@@ -1,4 +1,4 @@
-"""``pysim check --pdl``: where triggers and waits of programmatic dependent launch may stand."""
+"""``pysim check --pdl`` and ``--cusync``: where kernels may wait in their programs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pysim.errors import ConfigError, InputError
 
 from .exit_codes import EXIT_ERROR
+from .options import machine_threads
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +50,7 @@ def pdl_check(args: argparse.Namespace, job: Job) -> int:
         raise InputError(f"job {job.name}: one kernel: there is no pair")
     simulated = None
     if args.pairs or args.prove:
-        simulated = Simulated(job, resolve(args.gpu, dict(args.set or ())), args.threads or 1)
+        simulated = Simulated(job, resolve(args.gpu, dict(args.set or ())), args.threads or machine_threads())
     if rows is None:
         return _advise(args, check, simulated)
     return _judge(args, check, rows, simulated)
@@ -107,6 +108,22 @@ def _judge(
         print(f"{check.job.name} on {args.gpu}: {len(check.job.kernels)} kernels")
         print("\n".join(judged_lines(judged, check.job)))
     return EXIT_ERROR if judged.hazards or judged.unforeseen else 0
+
+
+def tile_check(args: argparse.Namespace, job: Job) -> int:
+    """Print what semaphores of tiles leave out; return the exit status."""
+    from pysim.hazards.tiles import check_tiles, tile_dict, tile_lines
+    from pysim.machine.system import resolve
+
+    options = "" if args.cusync == "default" else args.cusync
+    threads = args.threads or machine_threads()
+    verdict = check_tiles(job, options, resolve(args.gpu, dict(args.set or ())), args.prove, threads)
+    if args.json:
+        print(json.dumps({"job": job.name, "gpu": args.gpu, **tile_dict(verdict, job)}, indent=1))
+    else:
+        print(f"{job.name} under {verdict.scheme} on {args.gpu}: {len(job.kernels)} kernels")
+        print("\n".join(tile_lines(verdict, job)))
+    return EXIT_ERROR if verdict.unsafe or verdict.oracle.startswith("in simulation") else 0
 
 
 def refuse_folder(text: str) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pysim.program.occupancy import SUB_CORES, allocated_smem, occupancy
 from pysim.program.warp_program import OP
 
 from .pdl import Hazard, PdlCheck
 from .places import LATEST, LOADS, START, STORES, Cuts, Place, op_lists
 from .plan import NORMAL, Placed, Row, trigger_cuts
+from .room import has_free_slots
 
 if TYPE_CHECKING:
     from pysim.program.job import Kernel
@@ -76,28 +76,6 @@ def has_prologue(kernel: Kernel, waits: Cuts) -> bool:
     """Whether any op list loads, stores or spends time before it waits."""
     busy = (*LOADS, *STORES, OP["DELAY"])
     return any(op.kind in busy for ops in op_lists(kernel) for op in ops[: waits.get(id(ops)) or 0])
-
-
-def room_beside(first: Kernel, second: Kernel, values: Mapping[str, int]) -> bool:
-    """Whether a TB of the second kernel fits an SM while all TBs of the first run or have run.
-
-    It does where the first kernel's TBs do not fill the GPU, or leave enough of an SM.
-    """
-    held = occupancy(first, values)
-    if first.tbs < held * values["gpu.sms"]:
-        return True
-    unit = values["gpu.sm.register_unit"]
-
-    def registers(kernel: Kernel) -> int:
-        program = kernel.program
-        return max(unit, -(-program.registers * 32 // unit) * unit) * -(-program.warps // SUB_CORES)
-
-    return (
-        held < values["gpu.sm.tbs"]
-        and held * first.program.warps + second.program.warps <= values["gpu.sm.warps"]
-        and held * registers(first) + registers(second) <= values["gpu.sm.registers"] // SUB_CORES
-        and held * allocated_smem(first, values) + allocated_smem(second, values) <= values["gpu.sm.smem"]
-    )
 
 
 class PdlAdvice:
@@ -214,7 +192,7 @@ class PdlAdvice:
         if pair.gain_us > plain_us * _LEAST:
             return ""
         first, second = self.job.kernels[pair.before], self.job.kernels[pair.after]
-        if not room_beside(first, second, values):
+        if not has_free_slots(first, second, values):
             return "no free slots"
         if not has_prologue(second, self.waits[pair.after]):
             return "nothing independent before the wait"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -148,10 +148,11 @@ class TouchedByKernels:
         return made
 
     def by_ops(self, kernel: Kernel, declared: Sequence[AccessOfOp]) -> list[AccessOfOp]:
-        """Return what each memory op of a kernel touches, in the order of its op lists.
+        """Return what each memory op of a kernel touches, in the order of the ops' numbers.
 
-        Bulk copies, and ops of loops over tiles, count as all that the kernel declares of their tensor. A
-        kernel without memory ops touches all that it declares, at once.
+        Bulk copies, and ops of loops over tiles, count as all that the kernel declares of their tensor. What
+        is declared and touched by no op (a kernel may load from a stand-in of its input) counts with the
+        first memory op, or at once.
         """
         key = (id(kernel.program), kernel.grid, tuple(t.nbytes for t in kernel.args), kernel.tiles)
         if key not in self._ops:
@@ -165,7 +166,22 @@ class TouchedByKernels:
                 AccessOfOp(access.ops, access.number, access.writes, arg, access.touched.moved(arg.address))
             )
         made += self._unresolved(kernel, declared)
-        return made or list(declared)
+        left = [access for access in declared if not any(_same_memory(access, op) for op in made)]
+        return sorted(made + self._at_first(kernel, left), key=lambda access: access.number)
+
+    @staticmethod
+    def _at_first(kernel: Kernel, left: Sequence[AccessOfOp]) -> list[AccessOfOp]:
+        """Return accesses with the first memory op of each op list: loads with the first load."""
+        made: list[AccessOfOp] = []
+        for access in left:
+            kinds = (*LOADS, *STORES) if access.writes else LOADS
+            firsts = {
+                id(ops): next((n for n, op in enumerate(ops) if op.kind in kinds), None)
+                for ops in op_lists(kernel)
+            }
+            placed = {ops: at for ops, at in firsts.items() if at is not None} or dict.fromkeys(firsts, 0)
+            made += [replace(access, ops=ops, number=at) for ops, at in placed.items()]
+        return made
 
     def _patterns(self, kernel: Kernel) -> list[AccessOfOp]:
         """Return what ops with patterns touch; the tensor of each is only a name, the argument's number."""
@@ -212,6 +228,15 @@ def _counted(ops: Sequence[Op], number: int) -> bool:
     """Whether the counters of all loops around an op are known: not of loops over tiles and their steps."""
     loops = (op for op in ops[number:] if op.kind == OP["LOOP"] and op.target <= number)
     return all(loop.count and not loop.per_warp and ops[loop.target].kind != OP["TURN"] for loop in loops)
+
+
+def _same_memory(access: AccessOfOp, op: AccessOfOp) -> bool:
+    """Whether an op touches some of what an access declares, in the same direction."""
+    if access.writes != op.writes:
+        return False
+    one, other = access.touched.sectors(), op.touched.sectors()
+    apart = one[-1, 1] <= other[0, 0] or other[-1, 1] <= one[0, 0]
+    return not apart and len(intersection(one, other)) > 0
 
 
 def common(one: Touched, other: Touched) -> Ints:

@@ -73,7 +73,7 @@ def touches(kernel: Kernel, row: int, *, every: bool) -> Iterator[Touch]:
         for number, op in enumerate(ops):
             if op.kind not in MODES_OF:
                 continue
-            counters = _counters(ops, number, every=every)
+            counters = loop_counters(ops, number, every=every)
             own = len(op.patterns) > 1
             for warp in warps if own else [-1]:
                 pattern = op.patterns[warp if own else 0]
@@ -84,7 +84,7 @@ def touches(kernel: Kernel, row: int, *, every: bool) -> Iterator[Touch]:
                     yield Touch(ops, number, op, pattern, warp, base, by_tb, distances)
 
 
-def _counters(ops: Sequence[Op], number: int, *, every: bool) -> list[Ints]:
+def loop_counters(ops: Sequence[Op], number: int, *, every: bool) -> list[Ints]:
     """Return the values that the counter of each loop level takes at an op."""
     made = [np.zeros(1, np.int64) for _ in range(LEVELS)]
     for at in range(number, len(ops)):

@@ -257,3 +257,16 @@ def test_op_lists_of_equal_variants_are_one(memory):
     assert len(list(op_lists(eight))) == 1
     job = Job("raw", [eight, kernel("b", reads=[memory["a"]])])
     assert simulated(job).violation(PdlCheck(job).placed([Row()])) is None
+
+
+def test_what_no_op_touches_counts_with_the_first_load(memory):
+    """A kernel that loads from a stand-in of its input: the oracle cannot see that it needs its producer."""
+    second = kernel("b", reads=[memory["w"]], writes=[memory["b"]])
+    real = Access(memory["a"], "read", rows_of(0))
+    job = Job(
+        "stand-in", [kernel("a", writes=[memory["a"]]), replace(second, accesses=(*second.accesses, real))]
+    )
+    assert found(job, Row(1, wait=Place("after", "load", "w"))) == [(0, 1, "RAW")]
+    assert found(job, Row(1, wait=Place("before", "load", "w"))) == []
+    static = PdlCheck(job)
+    assert static.place_of(1, static.placed([Row(wait=LATEST)])[1].waits) == "start"

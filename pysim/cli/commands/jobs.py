@@ -45,6 +45,10 @@ JOBS = (
                 "lines KERNEL; WAIT; TRIGGER of a file, such as: gemm*; before load a; start",
                 "pysim check --pdl mlp --plan waits.txt --json",
             ),
+            (
+                "semaphores of rows of tiles: what they leave out, in simulation, too",
+                "pysim check mlp --cusync row+pdl --prove",
+            ),
         ),
         (
             WORKLOAD._replace(
@@ -55,6 +59,13 @@ JOBS = (
         (
             MACHINE,
             Option("pdl", "", None, False, "check programmatic dependent launch (GPU: h200 by default)"),
+            Option(
+                "cusync",
+                "OPTIONS",
+                str,
+                None,
+                "check semaphores of tiles under cusync:OPTIONS, such as tile, row+pdl or default",
+            ),
             Option(
                 "at",
                 "PLACE",
@@ -77,9 +88,7 @@ JOBS = (
                 None,
                 "with --pdl: where each kernel waits and triggers; lines KERNEL; WAIT; TRIGGER, or JSON rows",
             ),
-            Option(
-                "prove", "", None, False, "with --pdl: run what is unsafe, and what is safe, under the oracle"
-            ),
+            Option("prove", "", None, False, "run what is unsafe, and what is safe, under the oracle"),
             Option(
                 "pairs", "N", natural_int, 8, "with --pdl: how many different pairs are timed; 0: no times"
             ),

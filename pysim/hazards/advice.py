@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pysim.program.warp_program import OP
 
 from .pdl import Hazard, PdlCheck
-from .places import LATEST, LOADS, START, STORES, Cuts, Place, op_lists
+from .places import AHEAD, LATEST, LOADS, START, STORES, Cuts, Moved, Place, op_lists
 from .plan import NORMAL, Placed, Row, trigger_cuts
 from .room import has_free_slots
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from .simulated import Simulated
 
+LOADS_FIRST = "independent loads first"
 _TRIGGERS = ("start", "loop end", "none")  # from the earliest on
 _SAME = 0.005  # of a gain: what is less is no difference
 _LEAST = 0.0005  # of the time of the job: a smaller gain is none
@@ -69,6 +70,7 @@ TOGETHER: Mapping[str, Row] = {
     "waits at the start": Row(),
     "latest waits, triggers at the start": Row(wait=LATEST),
     "latest waits, triggers behind them": Row(wait=LATEST, trigger=Place("wait")),
+    "independent loads moved ahead of latest waits": Row(wait=AHEAD),
 }
 
 
@@ -114,7 +116,9 @@ class PdlAdvice:
         what = "is a copy" if kernels[which].copy is not None else "is not launched so"
         return f"{kernels[which].name} {what}"
 
-    def _alone(self, after: int, waits: Cuts, trigger: Place) -> list[Placed] | None:
+    def _alone(
+        self, after: int, waits: Cuts, trigger: Place, moved: Moved | None = None
+    ) -> list[Placed] | None:
         """Return the placement in which only one pair overlaps; None: there is no such trigger."""
         from pysim.errors import InputError
 
@@ -125,7 +129,7 @@ class PdlAdvice:
             return None
         made = [NORMAL] * len(self.job.kernels)
         made[after - 1] = Placed(False, {}, triggers, first)
-        made[after] = Placed(True, waits, {})
+        made[after] = Placed(True, waits, {}, moved=moved or {})
         return made
 
     def placements(self, pair: Pair) -> dict[tuple[str, str], list[Placed]]:
@@ -139,6 +143,11 @@ class PdlAdvice:
                 placed = self._alone(pair.after, cuts, Place(trigger))
                 if placed is not None and (trigger == "start" or wait == pair.latest):
                     made[wait, trigger] = placed
+        latest = self.waits[pair.after]
+        moved = self.check.ahead(pair.after, 1 << pair.before, latest)
+        placed = self._alone(pair.after, latest, START, moved) if moved else None
+        if placed is not None:
+            made[f"{pair.latest}, {LOADS_FIRST}", "start"] = placed
         return made
 
     def later(self, pairs: Sequence[Pair], most: int) -> list[Pair]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .places import LATEST
+from .places import AHEAD, LATEST
 
 if TYPE_CHECKING:
     from .pdl import Hazard, PdlCheck
@@ -63,7 +63,7 @@ def judge(
 
     def pair(before: int, after: int) -> JudgedPair:
         wait = places[after].wait
-        text = check.place_of(after, placed[after].waits) if wait == LATEST else str(wait)
+        text = check.place_of(after, placed[after].waits) if wait in (LATEST, AHEAD) else str(wait)
         trigger = str(places[after - 1].trigger) if before == after - 1 else "(chain)"
         return found.setdefault((before, after), JudgedPair(before, after, text, trigger))
 

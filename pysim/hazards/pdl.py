@@ -20,14 +20,17 @@ from pysim.program.regions import SECTOR, union
 
 from .order import Ended, ended_before
 from .places import (
+    AHEAD,
     LATEST,
     START,
     Cuts,
+    Moved,
     Place,
     cuts_of,
     described,
     end_of,
     has_code,
+    loads_behind,
     op_lists,
     out_of_loops,
 )
@@ -108,16 +111,16 @@ class PdlCheck:
         made: list[Hazard] = []
         for number, (launch, ended) in enumerate(zip(placed, self.ended(placed), strict=True)):
             if launch.early:
-                made += self.hazards_of(number, launch.waits, ended)
+                made += self.hazards_of(number, launch, ended)
         return made
 
-    def hazards_of(self, number: int, waits: Cuts, ended: Ended) -> list[Hazard]:
-        """Return the hazards of one kernel that waits at some place."""
+    def hazards_of(self, number: int, launch: Placed, ended: Ended) -> list[Hazard]:
+        """Return the hazards of one kernel."""
         everything = (1 << number) - 1
         running = {False: everything & ~ended.start, True: everything & ~ended.waited}
         found: dict[tuple[int, str, bool, int], list[tuple[AccessOfOp, AccessOfOp, Ints]]] = {}
         for access in self._by_ops(number):
-            waited = self._behind(access, waits)
+            waited = self._behind(access, launch)
             for kernel, other, shared in self._met(access, running[waited]):
                 kind = "RAW" if not access.writes else "WAW" if other.writes else "WAR"
                 found.setdefault((kernel, kind, waited, other.tensor.address), []).append(
@@ -129,8 +132,11 @@ class PdlCheck:
         ]
 
     @staticmethod
-    def _behind(access: AccessOfOp, waits: Cuts) -> bool:
-        """Whether an access comes behind a wait."""
+    def _behind(access: AccessOfOp, launch: Placed) -> bool:
+        """Whether an access comes behind the wait of a launch."""
+        waits = launch.waits
+        if access.number in launch.moved.get(access.ops, ()):
+            return False
         at = min((0 if w is None else w for w in waits.values()), default=None) if access.ops < 0 else None
         cut = waits.get(access.ops) if access.ops >= 0 else at
         return cut is not None and access.number >= cut
@@ -166,6 +172,20 @@ class PdlCheck:
             return made, True
         return {id(ops): end_of(ops) for ops in op_lists(kernel)}, False
 
+    def ahead(self, number: int, running: int, waits: Cuts) -> dict[int, tuple[int, ...]]:
+        """Return the loads right behind waits that conflict with no access of kernels that may run."""
+        kernel = self.job.kernels[number]
+        made: dict[int, tuple[int, ...]] = {}
+        for ops in op_lists(kernel):
+            at = waits.get(id(ops))
+            loads = [] if at is None else loads_behind(ops, at)
+            mine = [a for a in self._by_ops(number) if a.ops in (id(ops), -1) and a.number in loads]
+            bound = {access.number for access in mine if any(self._met(access, running))}
+            free = tuple(load for load in loads if load not in bound)
+            if free and bound:
+                made[id(ops)] = free
+        return made
+
     def first_hazard(self, number: int, running: int) -> Hazard | None:
         """Return the hazard of the first access of a kernel that conflicts while some kernels may run."""
         for access in self._by_ops(number):
@@ -199,10 +219,12 @@ class PdlCheck:
                 made.append(NORMAL)
                 continue
             waits: Cuts = {}
-            if early and row.wait == LATEST:
+            moved: Moved = {}
+            if early and row.wait in (LATEST, AHEAD):
                 everything = (1 << number) - 1
-                start = self.ended([*made, Placed(True, {}, {})])[number].start
-                waits = self.latest(number, everything & ~start)[0]
+                running = everything & ~self.ended([*made, Placed(True, {}, {})])[number].start
+                waits = self.latest(number, running)[0]
+                moved = self.ahead(number, running, waits) if row.wait == AHEAD else {}
             elif early:
                 waits = cuts_of(kernel, row.wait, f"kernel {number} ({kernel.name}): wait")
             triggers: Cuts = {}
@@ -210,7 +232,7 @@ class PdlCheck:
             if follows:
                 behind = waits or {id(ops): 0 for ops in op_lists(kernel)}
                 triggers, first = trigger_cuts(self.job, number, row.trigger, behind)
-            made.append(Placed(early, waits, triggers, first))
+            made.append(Placed(early, waits, triggers, first, moved))
         return made
 
     def only(self, placed: Sequence[Placed], hazard: Hazard) -> list[Placed]:
@@ -242,7 +264,7 @@ class PdlCheck:
             row = row_of(rows, number, kernel.name)
             for what in ("wait", "trigger"):
                 place = getattr(row, what)
-                if place in (LATEST, Place("wait")) or not has_code(kernel):
+                if place in (LATEST, AHEAD, Place("wait")) or not has_code(kernel):
                     continue
                 try:
                     cuts_of(kernel, place, f"kernel {number} ({kernel.name}): {what}")

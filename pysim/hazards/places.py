@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 Ops = Sequence[Op]
 # the index of the op before which something stands, by the id of an op list; None: nowhere
 Cuts = Mapping[int, int | None]
+# the numbers of loads behind such a place that are moved before it, by the id of an op list
+Moved = Mapping[int, tuple[int, ...]]
 
 LOADS = (OP["LOAD"], OP["BULK_LOAD"])
 STORES = (OP["STORE"], OP["REDUCE"], OP["BULK_STORE"])
 _KINDS = {"load": LOADS, "store": STORES}
 _AT_ACCESS = re.compile(r"(before|after) (load|store) (\S+)")
-WAITS = ("start", "latest", "end", "none")
+WAITS = ("start", "latest", "ahead", "end", "none")
 TRIGGERS = ("start", "wait", "loop end", "none")
 
 
@@ -46,7 +48,7 @@ class Place:
         return " ".join(part for part in (self.word, self.access, self.tensor) if part)
 
 
-START, LATEST = Place("start"), Place("latest")
+START, LATEST, AHEAD = Place("start"), Place("latest"), Place("ahead")
 
 
 def parse_place(text: object, words: Sequence[str], what: str) -> Place:
@@ -183,17 +185,41 @@ def described(kernel: Kernel, ops: Ops, at: int | None) -> str:
     return "end"
 
 
+def loads_behind(ops: Ops, at: int) -> list[int]:
+    """Return the loads that may be moved to a place before op ``at``: those ahead of any wait or loop.
+
+    Blocks of instructions between them, which compute addresses, stay where they are.
+    """
+    targets = {op.target for op in ops if op.kind == OP["LOOP"]}
+    stop = at
+    while stop not in targets and ops[stop].kind in (OP["LOAD"], OP["MARK"], OP["COMPUTE"]):
+        stop += 1
+    return [number for number in range(at, stop) if ops[number].kind == OP["LOAD"]]
+
+
 def with_pdl(
-    kernel: Kernel, waits: Cuts, triggers: Cuts, trigger_first: bool, delay: int = 0
+    kernel: Kernel,
+    waits: Cuts,
+    triggers: Cuts,
+    trigger_first: bool,
+    delay: int = 0,
+    moved: Moved | None = None,
 ) -> Program | RecordedProgram:
     """Return the program with DEPEND and TRIGGER ops at these places.
 
-    ``trigger_first``: of those at one place the trigger goes before the wait. ``delay``: cycles that each
-    warp waits right behind its trigger, or at its start where it has none.
+    ``moved``: loads that go before the wait. ``trigger_first``: of those at one place the trigger goes before
+    the wait. ``delay``: cycles that each warp waits right behind its trigger, or at its start where it has
+    none.
     """
 
     def change(ops: tuple[Op, ...]) -> tuple[Op, ...]:
         wait, trigger = waits.get(id(ops)), triggers.get(id(ops))
+        first = (moved or {}).get(id(ops), ())
+        if wait is not None and first:
+            rest = tuple(op for number, op in enumerate(ops[wait:], wait) if number not in first)
+            ops = (*ops[:wait], *(ops[number] for number in first), *rest)
+            trigger = wait + len(first) if trigger == wait else trigger
+            wait += len(first)
         added: list[tuple[int, int, Op]] = []
         if wait is not None:
             added.append((wait, 1, Op(OP["DEPEND"])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from pysim.dependence.producer_tiles import may_wait
 from pysim.errors import InputError, WorkloadError
 
 from .order import LaunchOrder
-from .places import START, TRIGGERS, WAITS, Cuts, Place, has_code, parse_place, triggers_of
+from .places import START, TRIGGERS, WAITS, Cuts, Moved, Place, has_code, parse_place, triggers_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +28,7 @@ class Placed:
     waits: Cuts
     triggers: Cuts
     trigger_first: bool = True  # of a wait and a trigger at one place
+    moved: Moved = field(default_factory=dict)  # loads that go before the wait
 
     @property
     def order(self) -> LaunchOrder:
@@ -41,7 +42,7 @@ class Placed:
 
     def waiting(self, waits: Cuts) -> Placed:
         """Return the same launch with other waits."""
-        return replace(self, waits=waits)
+        return replace(self, waits=waits, moved={})
 
 
 NORMAL = Placed(False, {}, {})

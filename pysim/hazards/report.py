@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .advice import LOADS_FIRST
 from .simulated import LATE_US
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def pair_dict(pair: Pair, job: Job) -> dict[str, Any]:
     }
     if pair.latest:
         made |= {"latest_wait": pair.latest, "latest_wait_in_chain": pair.in_chain}
-        made["later_is_unsafe"] = None if pair.first is None else hazard_dict(pair.first, job)
+        for name, first in (("later_is_unsafe", pair.first), ("later_is_unsafe_in_chain", pair.chain_first)):
+            made[name] = None if first is None else hazard_dict(first, job)
     if pair.gains:
         made["gains_us"] = [
             {"wait": wait, "trigger": trigger, "us": round(us, 3)}
@@ -98,8 +100,10 @@ def verdict(pair: Pair) -> str:
         return f"no overlap: {pair.reason}"
     if not pair.gains:
         return "safe, not timed"
-    gain = pair.gain_us
-    return f"safe but useless: {pair.reason}" if pair.reason else f"safe and worth {gain:.2f} us"
+    if pair.reason:
+        return f"safe but useless: {pair.reason}"
+    how = f", {LOADS_FIRST}" if pair.best[0].endswith(LOADS_FIRST) else ""
+    return f"safe and worth {pair.gain_us:.2f} us{how}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -52,11 +52,13 @@ class PlacedLaunch(StreamOrder):
         kernels: list[Kernel] = []
         for number, (kernel, launch) in enumerate(zip(job.kernels, self.placed, strict=True)):
             late = self.late.get(number, 0)
-            cuts = tuple(launch.waits.items()), tuple(launch.triggers.items())
+            cuts = tuple(launch.waits.items()), tuple(launch.triggers.items()), tuple(launch.moved.items())
             key = (id(kernel.program), cuts, launch.trigger_first, late)
             if any(cuts) or late:
                 if key not in known:
-                    known[key] = with_pdl(kernel, launch.waits, launch.triggers, launch.trigger_first, late)
+                    known[key] = with_pdl(
+                        kernel, launch.waits, launch.triggers, launch.trigger_first, late, launch.moved
+                    )
                 kernel = replace(kernel, program=known[key])
             kernels.append(kernel)
         settings = SyncSettings("pdl", placed=True)

@@ -12,7 +12,7 @@ from pysim.errors import InputError, WorkloadError
 from pysim.hazards.advice import PdlAdvice
 from pysim.hazards.order import LaunchOrder, ended_before
 from pysim.hazards.pdl import PdlCheck
-from pysim.hazards.places import Place, inserted, op_lists, parse_place
+from pysim.hazards.places import AHEAD, LATEST, START, Place, inserted, op_lists, parse_place, with_pdl
 from pysim.hazards.plan import Row, read_plan
 from pysim.hazards.simulated import Simulated
 from pysim.isa import OPS
@@ -23,7 +23,7 @@ from tests.core.harness import tiny
 from tests.oracle.random_placements import case, check
 
 TBS, WORDS = 4, 32
-NONE, START, LATEST = Place("none"), Place("start"), Place("latest")
+NONE = Place("none")
 
 
 def rows_of(first):
@@ -270,3 +270,16 @@ def test_what_no_op_touches_counts_with_the_first_load(memory):
     assert found(job, Row(1, wait=Place("before", "load", "w"))) == []
     static = PdlCheck(job)
     assert static.place_of(1, static.placed([Row(wait=LATEST)])[1].waits) == "start"
+
+
+def test_independent_loads_go_ahead_of_the_wait(memory):
+    job = Job("ahead", [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["a"], memory["w"]])])
+    static = PdlCheck(job)
+    launch = static.placed([Row(wait=AHEAD)])[1]
+    ops = with_pdl(job.kernels[1], launch.waits, launch.triggers, True, 0, launch.moved).variants[0]
+    assert [OPS[op.kind][0] for op in ops] == ["LOAD", "DEPEND", "LOAD", "EXIT"]
+    assert [op.patterns[0].arg for op in ops if op.patterns] == [1, 0]
+    assert static.hazards(static.placed([Row(wait=AHEAD)])) == []
+    # of a kernel that also writes to w, neither load is independent
+    both = Job("both", [kernel("a", writes=[memory["a"], memory["w"]]), job.kernels[1]])
+    assert PdlCheck(both).placed([Row(wait=AHEAD)])[1].moved == {}

@@ -14,7 +14,7 @@ from tests.core.harness import tiny
 from tests.core.workloads_small import F32, SPLIT, WIDE, product, random_dag
 from tests.oracle.random_shapes import with_weights
 
-WAITS = ("start", "latest", "latest")
+WAITS = ("start", "latest", "latest", "ahead")
 TRIGGERS = ("start", "start", "wait", "none")
 
 
@@ -60,7 +60,7 @@ class Placement:
         ]
         drawn = random.random()
         if drawn < 0.35:
-            return Place("latest")
+            return Place(random.choice(("latest", "ahead")))
         if drawn < 0.5 or not known:
             return Place(random.choice(("start", "end", "none")))
         return Place(random.choice(("before", "after")), *random.choice(known))

@@ -71,7 +71,8 @@ JOBS = (
                 "PLACE",
                 str,
                 None,
-                "with --pdl: all kernels wait at start, latest, end, none, or before|after load|store TENSOR",
+                "with --pdl: all kernels wait at start, latest, ahead (latest, with independent loads "
+                "moved before it), end, none, or before|after load|store TENSOR",
             ),
             Option(
                 "trigger",

@@ -26,10 +26,8 @@ def test_json():
 @pytest.mark.parametrize(
     ("words", "said", "status"),
     [
-        ((SMALL, "--cusync", "rows"), "scheme cusync has no option 'rows': did you mean 'row'?", 2),
         ((SMALL, "--cusync", "strided"), "nothing that it makes is read in parts that lie apart", 1),
         ((SMALL, "--cusync", "row", "--at", "start"), "--at: only with --pdl", 2),
-        ((SMALL, "--cusync", "row", "--pdl"), "--pdl, --cusync: one of them at a time", 2),
     ],
 )
 def test_refused(words, said, status):

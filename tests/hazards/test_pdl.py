@@ -230,16 +230,16 @@ def test_plans(tmp_path, memory):
 
 # ---- against the oracle ----
 def test_the_oracle_says_the_same_of_random_placements():
-    came = Counter(check(case(number)) for number in range(50))
+    came = Counter(check(case(number)) for number in range(36))
     assert came["safe"] > 15
-    assert came["hit"] > 5
+    assert came["hit"] > 3
     assert came["not hit"] < came["hit"]
 
 
 def test_an_unforeseen_violation_fails(monkeypatch):
     """The check is one: of a static check that sees nothing the oracle says otherwise."""
     monkeypatch.setattr(PdlCheck, "hazards", lambda *_: [])
-    bad = [made for made in map(case, range(30)) if not made.orderly]
+    bad = [made for made in map(case, range(24)) if not made.orderly]
     failed = 0
     for made in bad:
         try:

@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 
 from pysim.errors import InputError, WorkloadError
-from pysim.hazards.advice import PdlAdvice
+from pysim.hazards.advice import TOGETHER, PdlAdvice
 from pysim.hazards.order import LaunchOrder, ended_before
 from pysim.hazards.pdl import PdlCheck
 from pysim.hazards.places import AHEAD, LATEST, START, Place, inserted, op_lists, parse_place, with_pdl
 from pysim.hazards.plan import Row, read_plan
 from pysim.hazards.simulated import Simulated
 from pysim.isa import OPS
+from pysim.machine.system import resolve
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.profiled import profiled
 from pysim.program.warp_program import OP, Code, Op, Pattern, Program
+from pysim.workloads.registry import make
 from tests.core.harness import tiny
 from tests.oracle.random_placements import case, check
 
@@ -283,3 +285,30 @@ def test_independent_loads_go_ahead_of_the_wait(memory):
     # of a kernel that also writes to w, neither load is independent
     both = Job("both", [kernel("a", writes=[memory["a"], memory["w"]]), job.kernels[1]])
     assert PdlCheck(both).placed([Row(wait=AHEAD)])[1].moved == {}
+
+
+SMALL = (
+    "bicg:n=256",
+    "fdtd2d:n=64",
+    "lstm:hidden=64,batch=4,timesteps=2,layers=1",
+    "nw:n=128",
+    "lenet:batch=1",
+)
+LARGE = ("gpt2:layers=1,batch=1,seq=32,pass=decode", "bert-base:layers=1,batch=1,seq=32", "network", "rigid")
+
+
+@pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.deep) for name in LARGE)])
+def test_the_oracle_says_the_same_of_templates(name):
+    job = make(name, "h200")
+    static, ran = PdlCheck(job), Simulated(job, resolve("h200"))
+    for row in TOGETHER.values():
+        placed = static.placed([row])
+        assert static.hazards(placed) == []
+        assert ran.violation(placed) is None
+    placed = static.placed([Row(wait=NONE)])
+    foreseen = {(one.after, one.before) for one in static.hazards(placed)}
+    said = ran.violation(placed)
+    assert bool(said) == bool(foreseen)
+    if said:
+        (after, _), (before, _) = said.pairs
+        assert (after, before) in foreseen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def _advise(args: argparse.Namespace, check: PdlCheck, simulated: Simulated | No
     from pysim.hazards.report import advice_lines, pair_dict, violation_text
 
     finder = PdlAdvice(check)
-    advice = finder.advice(simulated if args.pairs else None, args.pairs)
+    advice = finder.advice(simulated if args.pairs else None, args.pairs, _say)
     job, bad = check.job, 0
     proved: dict[str, str] = {}
     if args.prove and simulated is not None:
@@ -90,6 +91,12 @@ def _advise(args: argparse.Namespace, check: PdlCheck, simulated: Simulated | No
         if proved:
             print("\n" + "\n".join(f"{name}: {said}" for name, said in proved.items()))
     return EXIT_ERROR if bad else 0
+
+
+def _say(text: str) -> None:
+    """Tell a user who watches what is timed."""
+    if sys.stderr.isatty():
+        print(f"timing: {text}", file=sys.stderr)
 
 
 def _judge(

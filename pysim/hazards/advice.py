@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOADS_FIRST = "independent loads first"
 _TRIGGERS = ("start", "loop end", "none")  # from the earliest on
 _SAME = 0.005  # of a gain: what is less is no difference
-_LEAST = 0.0005  # of the time of the job: a smaller gain is none
+_LEAST_US = 0.05  # a smaller gain is none
 
 
 @dataclass(slots=True)
@@ -172,8 +172,13 @@ class PdlAdvice:
         same = pair.in_chain == pair.latest
         return (*((k.name, k.grid, k.library) for k in kernels), *(tuple(w.values()) for w in waits), same)
 
-    def advice(self, simulated: Simulated | None, most: int) -> Advice:
-        """Return the pairs; with ``simulated``, gains of the first ``most`` different ones, and of all."""
+    def advice(
+        self, simulated: Simulated | None, most: int, progress: Callable[[str], None] = lambda said: None
+    ) -> Advice:
+        """Return the pairs; with ``simulated``, gains of the first ``most`` different ones, and of all.
+
+        ``progress`` is told what is timed next.
+        """
         made = Advice(self.pairs())
         if simulated is None:
             return made
@@ -188,17 +193,19 @@ class PdlAdvice:
                 pair.gains, pair.reason, pair.like = same.gains, same.reason, same.after
             elif len(seen) < most:
                 seen[self.key(pair)] = pair
+                progress(f"kernels {pair.before} and {pair.after}")
                 for key, placed in self.placements(pair).items():
                     pair.gains[key] = made.plain_us - simulated.time_us(placed)
-                pair.reason = self._useless(pair, values, made.plain_us)
+                pair.reason = self._useless(pair, values)
         for name, row in TOGETHER.items():
+            progress(name)
             made.together[name] = simulated.time_us(self.check.placed([row]))
         return made
 
-    def _useless(self, pair: Pair, values: Mapping[str, int], plain_us: float) -> str:
+    def _useless(self, pair: Pair, values: Mapping[str, int]) -> str:
         """Return why a pair gains nothing, or nothing where it gains."""
         assert pair.gain_us is not None
-        if pair.gain_us > plain_us * _LEAST:
+        if pair.gain_us >= _LEAST_US:
             return ""
         first, second = self.job.kernels[pair.before], self.job.kernels[pair.after]
         if not has_free_slots(first, second, values):

@@ -14,6 +14,7 @@ from pysim.hazards.order import LaunchOrder, ended_before
 from pysim.hazards.pdl import PdlCheck
 from pysim.hazards.places import AHEAD, LATEST, START, Place, inserted, op_lists, parse_place, with_pdl
 from pysim.hazards.plan import Row, read_plan
+from pysim.hazards.report import verdict
 from pysim.hazards.simulated import Simulated
 from pysim.isa import OPS
 from pysim.machine.system import resolve
@@ -53,6 +54,15 @@ def kernel(name, *, reads=(), writes=(), rows=0):
     accesses = [Access(t, "read", rows_of(rows)) for t in reads]
     accesses += [Access(t, "write", rows_of(rows)) for t in writes]
     return Kernel(name, program, (TBS, 1, 1), tuple(tensors), tuple(accesses))
+
+
+def wide(tensor, mode):
+    """A kernel of as many TBs as six SMs hold at once, of which the first ones touch a row each."""
+    code = Code()
+    code.store(0, Pattern(0, 4, bx=128, s0=4))
+    code.exit()
+    program = Program("wide", (code.ops,), 1, 16, 0, 1)
+    return Kernel("wide", program, (2 * TBS, 1, 1), (tensor,), (Access(tensor, mode, rows_of(0)),))
 
 
 @pytest.fixture
@@ -312,3 +322,20 @@ def test_the_oracle_says_the_same_of_templates(name):
     if said:
         (after, _), (before, _) = said.pairs
         assert (after, before) in foreseen
+
+
+@pytest.mark.parametrize(
+    ("reads", "tbs", "reason"),
+    [
+        ("a", 32, "nothing independent before the wait"),
+        ("wa", 32, "nothing gained"),
+        ("wa", 1, "no free slots"),
+    ],
+)
+def test_why_a_pair_gains_nothing(memory, reads, tbs, reason):
+    """An early launch that takes longer than another gains nothing, whatever the kernels do."""
+    job = Job("slow", [wide(memory["a"], "write"), kernel("b", reads=[memory[name] for name in reads])])
+    conf = tiny(scheme__hypothetical=1, gpu__cp__early_gap=5000, gpu__sm__tbs=tbs)
+    pair = PdlAdvice(PdlCheck(job)).advice(Simulated(job, conf), 1).pairs[0]
+    assert (pair.gain_us <= 0, pair.reason) == (True, reason)
+    assert verdict(pair) == f"safe but useless: {reason}"

@@ -38,7 +38,7 @@ JOBS = (
                 "pysim check --pdl gru:hidden=256,batch=8,timesteps=2",
             ),
             (
-                "a placement of your own: all kernels wait behind their first load of h0",
+                "a placement of your own: all kernels wait behind their first load of gates_hh0",
                 'pysim check --pdl gru:hidden=256,batch=8,timesteps=2 --at "after load gates_hh0" --prove',
             ),
             (

@@ -86,11 +86,16 @@ def _advise(args: argparse.Namespace, check: PdlCheck, simulated: Simulated | No
         print(json.dumps(made | ({"proved": proved} if proved else {}), indent=1))
     else:
         keys = [(finder.key(pair), pair.reason if not pair.latest else "") for pair in advice.pairs]
-        print(f"{job.name} on {args.gpu}: {len(job.kernels)} kernels, {len(advice.pairs)} pairs")
+        print(f"{job.name} on {args.gpu}: {len(job.kernels)} kernels{_held(job)}, {len(advice.pairs)} pairs")
         print("\n".join(advice_lines(advice, job, keys)))
         if proved:
             print("\n" + "\n".join(f"{name}: {said}" for name, said in proved.items()))
     return EXIT_ERROR if bad else 0
+
+
+def _held(job: Job) -> str:
+    """Return a note on a job that holds only some of its layers."""
+    return "" if job.shortened is None else " (of the layers that are simulated; so are times)"
 
 
 def _say(text: str) -> None:
@@ -112,7 +117,7 @@ def _judge(
             json.dumps({"job": check.job.name, "gpu": args.gpu, **judged_dict(judged, check.job)}, indent=1)
         )
     else:
-        print(f"{check.job.name} on {args.gpu}: {len(check.job.kernels)} kernels")
+        print(f"{check.job.name} on {args.gpu}: {len(check.job.kernels)} kernels{_held(check.job)}")
         print("\n".join(judged_lines(judged, check.job)))
     return EXIT_ERROR if judged.hazards or judged.unforeseen else 0
 

@@ -64,6 +64,17 @@ def _job(args: argparse.Namespace) -> Job:
     return _job_of_file(path)
 
 
+def _refuse_recorded(text: str) -> None:
+    """Raise InputError for a path that is no Python file: a trace, profile or result."""
+    from pysim.workloads.registry import WORKLOADS
+
+    path = Path(text)
+    if path.exists() and path.suffix != ".py" and text.partition(":")[0] not in WORKLOADS:
+        raise InputError(
+            f"{text}: a trace, profile or result: its code cannot be changed: give a workload or a FILE.py"
+        )
+
+
 def check(args: argparse.Namespace) -> int:
     """Check every kernel, TB and iteration of a job; say how much was checked, or what is unsafe."""
     from pysim.dependence.dependences import dependences
@@ -77,9 +88,9 @@ def check(args: argparse.Namespace) -> int:
     if args.pdl and args.cusync is not None:
         raise ConfigError("--pdl, --cusync: one of them at a time")
     if waits:
-        from .pdl_check import pdl_check, refuse_folder, tile_check
+        from .pdl_check import pdl_check, tile_check
 
-        refuse_folder(args.workload)
+        _refuse_recorded(args.workload)
         args.gpu = args.gpu or "h200"
         return (pdl_check if args.pdl else tile_check)(args, _job(args))
     job = _job(args)

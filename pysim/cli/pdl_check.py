@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pysim.errors import ConfigError, InputError
@@ -136,12 +135,3 @@ def tile_check(args: argparse.Namespace, job: Job) -> int:
         print(f"{job.name} under {verdict.scheme} on {args.gpu}: {len(job.kernels)} kernels")
         print("\n".join(tile_lines(verdict, job)))
     return EXIT_ERROR if verdict.unsafe or verdict.oracle.startswith("in simulation") else 0
-
-
-def refuse_folder(text: str) -> None:
-    """Raise InputError for the folder or the file of a trace or a result."""
-    path = Path(text)
-    if path.exists() and path.suffix != ".py":
-        raise InputError(
-            f"{text}: a trace, profile or result: its code cannot be changed: give a workload or a FILE.py"
-        )

@@ -53,15 +53,15 @@ def may_be_early(job: Job) -> list[bool]:
 
     Raises WorkloadError for several streams, and for a kernel whose code is not known.
     """
-    if len({kernel.stream for kernel in job.kernels}) > 1:
-        raise WorkloadError(f"job {job.name}: kernels in several streams: the check takes jobs of one")
-    after_event = {after for _, after in job.events}
     for number, kernel in enumerate(job.kernels):
         if kernel.copy is None and (kernel.footprint is not None or not has_code(kernel)):
             raise WorkloadError(
                 f"job {job.name}: kernel {number} ({kernel.name}): its code is a trace or a measured time:"
                 " what it touches before a wait is not known"
             )
+    if len({kernel.stream for kernel in job.kernels}) > 1:
+        raise WorkloadError(f"job {job.name}: kernels in several streams: the check takes jobs of one")
+    after_event = {after for _, after in job.events}
     able = [may_wait(kernel) for kernel in job.kernels]
     return [
         number > 0 and able[number] and able[number - 1] and number not in after_event

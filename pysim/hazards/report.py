@@ -190,7 +190,8 @@ def judged_lines(judged: Judged, job: Job) -> list[str]:
     head = ("pair", "wait", "trigger", "verdict", "pairs")
     made = aligned([head, *((*cells, str(count)) for cells, count in rows.items())])
     if judged.hazards:
-        made += ["", f"{len(judged.hazards)} hazards:", *_some(judged.hazards, job)]
+        many = len(judged.hazards)
+        made += ["", f"{many} hazard{'s' * (many > 1)}:", *_some(judged.hazards, job)]
     proofs = [pair for pair in judged.pairs if pair.asked]
     if proofs:
         made += ["", *(f"{one.before} -> {one.after}: {violation_text(one.proof, job)}" for one in proofs)]

@@ -96,7 +96,7 @@ typedef struct gs_mates {
 } gs_mates;
 
 /* see bloom.h */
-enum { GS_HASHES = 16 };
+enum { GS_HASHES = 16, GS_HINT_TAG = 48 };
 
 typedef struct gs_unit {
     u32 kernel, unit;
@@ -117,6 +117,7 @@ typedef struct gs_bloom {
     u64 at_waits;            /* a row for each slot: the slots that wait for it */
     u64 at_found, at_truly;  /* a row for each slot: what it is found to need, and what it does need */
     u64 at_alive, at_held, at_scratch;
+    u64 at_marked; /* a row for each level: what has a mark at each granule around the one looked up */
 } gs_bloom;
 
 /* see aql_queues.c */

@@ -451,6 +451,10 @@ typedef struct gs_scheme_bloom_params {
     int64_t hashes;
     /* tb_bloom: memory is inserted and looked up in granules of this size (our choice). [B] */
     int64_t granule;
+    /* tb_bloom: sizes of granules, each four times the one before; a range is made up of the largest that fit (1: of scheme.bloom.granule alone). [count] */
+    int64_t levels;
+    /* tb_bloom: hash values that a signature takes at most, as a share of its bits; where a launch would enter more, its granules grow (with one size of granule: no limit; our choice). [1/65536] */
+    int64_t fill;
     /* tb_bloom: the unit that has its own signatures: a TB, a group of scheme.bloom.group consecutive TBs, or a kernel. A kernel that would take more than half of all signatures has larger groups. [choice] */
     int64_t per;
     /* tb_bloom: TBs of a group. [count] */

@@ -29,18 +29,18 @@ static void bit_set(u64 *bits, u32 i)
     bits[i >> 6] |= 1ull << (i & 63);
 }
 
-/* The row of hash `i` for a granule: well mixed, and the same on every machine. */
-static u32 row_of(const gs_sim *sim, u64 granule, u32 i)
+/* The row of hash `i` for an entry: well mixed, and the same on every machine. */
+static u32 row_of(const gs_sim *sim, u64 entry, u32 i)
 {
-    u64 x = granule + ((u64)sim->params.sim.seed << 32) + (i + 1) * 0x9E3779B97F4A7C15ull;
+    u64 x = entry + ((u64)sim->params.sim.seed << 32) + (i + 1) * 0x9E3779B97F4A7C15ull;
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ x >> 27) * 0x94D049BB133111EBull;
     x ^= x >> 31;
     return (u32)((x >> 32) * (u64)sim->params.scheme_bloom.bits >> 32);
 }
 
-/* 1: the unit truly touches the granule. */
-static int touches(const gs_sim *sim, const gs_unit *u, u64 granule, u32 written)
+/* 1: the entry is one of those of the unit. */
+static int has_entry(const gs_sim *sim, const gs_unit *u, u64 entry, u32 written)
 {
     const gs_launch *l = gs_launches(sim) + u->kernel;
     const u32 *ptr = GS_CONST_TABLE(sim, u32, bloom.at_unit_ptr) + l->first_unit + u->unit;
@@ -52,15 +52,15 @@ static int touches(const gs_sim *sim, const gs_unit *u, u64 granule, u32 written
         if (s->written != written) {
             continue;
         }
-        while (lo < hi) { /* the first that ends after the granule */
+        while (lo < hi) { /* the first that ends after the entry */
             u32 mid = lo + (hi - lo) / 2;
-            if (hints[mid].end <= granule) {
+            if (hints[mid].end <= entry) {
                 lo = mid + 1;
             } else {
                 hi = mid;
             }
         }
-        if (lo < s->first_hint + s->hints && hints[lo].first <= granule) {
+        if (lo < s->first_hint + s->hints && hints[lo].first <= entry) {
             return 1;
         }
     }
@@ -136,15 +136,17 @@ static u32 take_slot(gs_sim *sim, u32 kernel, u32 unit)
     return slot;
 }
 
-/* Looks up a granule in the signatures of `at`: sets bits of hits in `found`, of true ones in `truly`. */
-static void look_up(gs_sim *sim, u64 granule, u32 written, u64 *found, u64 *truly)
+/* Looks up an entry in the signatures of reads or writes: `hits`: units that may have it; of those in `among`
+   that truly have it, sets bits of `truly`. */
+static void look_up(gs_sim *sim, u64 entry, u32 written, u64 *hits, const u64 *among, u64 *truly)
 {
     gs_bloom *b = &sim->bloom;
     const u64 at = written ? b->at_written : b->at_read, *alive = words(sim, b->at_alive, 0);
     const u64 *rows[GS_HASHES];
     u32 hashes = (u32)sim->params.scheme_bloom.hashes, n = b->slots / 64;
+    int exact = sim->params.scheme_bloom.signature == GS_SCHEME_BLOOM_SIGNATURE_EXACT;
     for (u32 i = 0; i < hashes; i++) {
-        rows[i] = words(sim, at, row_of(sim, granule, i));
+        rows[i] = words(sim, at, row_of(sim, entry, i));
     }
     b->count.tests += b->alive;
     b->count.expected += b->rate[written];
@@ -153,22 +155,42 @@ static void look_up(gs_sim *sim, u64 granule, u32 written, u64 *found, u64 *trul
         for (u32 i = 0; hit && i < hashes; i++) {
             hit &= rows[i][w];
         }
+        hits[w] = hit;
         for (; hit; hit &= hit - 1) {
             u32 slot = w * 64 + gs_ctz(hit);
             const gs_unit *u = unit_at(sim, slot);
-            if (touches(sim, u, granule, written)) {
-                bit_set(truly, slot);
-                bit_set(found, slot);
+            u64 bit = 1ull << (slot & 63);
+            if (has_entry(sim, u, entry, written)) {
+                truly[w] |= bit & among[w];
                 b->count.tests--;
-                b->count.expected -= GS_TABLE(
-                    sim, u32,
-                    bloom.at_rates)[2 * (gs_launches(sim)[u->kernel].first_unit + u->unit) + written];
+                b->count.expected -= rates_of(sim, u)[written];
             } else {
                 b->count.false_hits++;
-                if (sim->params.scheme_bloom.signature == GS_SCHEME_BLOOM_SIGNATURE_BLOOM) {
-                    bit_set(found, slot);
-                }
+                hits[w] &= exact ? ~bit : ~0ull;
             }
+        }
+    }
+}
+
+/* Looks up a granule in the signatures of reads or writes of units that have marks at all granules around
+   it. */
+static void look_up_granule(gs_sim *sim, u64 granule, u32 written, u64 *found, u64 *truly)
+{
+    gs_bloom *b = &sim->bloom;
+    u64 touched = granule >> GS_HINT_TAG & 1, entry = granule & ~(1ull << GS_HINT_TAG);
+    u32 level = (u32)(granule >> GS_HINT_TAG) / 2, n = b->slots / 64, more = level || !touched;
+    const u64 *around = words(sim, b->at_marked, level + 1);
+    u64 *marked = words(sim, b->at_marked, level), *hits = words(sim, b->at_scratch, 2);
+    look_up(sim, entry, written, hits, around, truly);
+    for (u32 w = 0; w < n; w++) {
+        found[w] |= hits[w] & around[w];
+    }
+    if (more) {
+        u64 *ignored = words(sim, b->at_scratch, 3);
+        look_up(sim, entry | 1ull << GS_HINT_TAG, written, hits, around, touched ? truly : ignored);
+        for (u32 w = 0; w < n; w++) {
+            marked[w] = hits[w] & around[w];
+            found[w] |= touched ? marked[w] : 0;
         }
     }
 }
@@ -177,17 +199,18 @@ static void look_up(gs_sim *sim, u64 granule, u32 written, u64 *found, u64 *trul
 static void look_up_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
 {
     gs_bloom *b = &sim->bloom;
-    u32 n = b->slots / 64;
+    u32 n = b->slots / 64, end = s->first_hint + s->hints + s->asked;
     u64 *found = words(sim, b->at_scratch, 0), *truly = words(sim, b->at_scratch, 1);
     const gs_hint *hints = GS_CONST_TABLE(sim, gs_hint, bloom.at_hints);
     const u32 *units = GS_CONST_TABLE(sim, u32, bloom.at_set_units) + s->first_unit;
     memset(found, 0, b->slots / 8);
     memset(truly, 0, b->slots / 8);
-    for (u32 i = s->first_hint; i < s->first_hint + s->hints; i++) {
-        for (u64 g = hints[i].first; g < hints[i].end; g++) {
-            look_up(sim, g, 1, found, truly);
-            if (s->written) {
-                look_up(sim, g, 0, found, truly);
+    memcpy(words(sim, b->at_marked, (u64)sim->params.scheme_bloom.levels), words(sim, b->at_alive, 0),
+           b->slots / 8);
+    for (u32 written = !s->written; written < 2; written++) {
+        for (u32 i = s->first_hint + s->hints; i < end; i++) {
+            for (u64 g = hints[i].first; g < hints[i].end; g++) {
+                look_up_granule(sim, g, written, found, truly);
             }
         }
     }
@@ -244,6 +267,27 @@ static void unit_ready(gs_sim *sim, const gs_unit *u, u64 t, u32 cause_kernel, u
     }
 }
 
+/* Leaves out of `found` each unit for which another of them waits. */
+static void drop_implied(gs_sim *sim, u64 *found)
+{
+    gs_bloom *b = &sim->bloom;
+    u64 *kept = words(sim, b->at_scratch, 0);
+    memcpy(kept, found, b->slots / 8);
+    for (u32 w = 0; w < b->slots / 64; w++) {
+        for (u64 left = found[w]; left; left &= left - 1) {
+            u32 slot = w * 64 + gs_ctz(left);
+            const u64 *later = words(sim, b->at_waits, slot);
+            for (u32 i = 0; i < b->slots / 64; i++) {
+                if (later[i] & found[i]) {
+                    kept[w] &= ~(1ull << (slot & 63));
+                    break;
+                }
+            }
+        }
+    }
+    memcpy(found, kept, b->slots / 8);
+}
+
 /* Turns the hits of a unit's look-up into waits. From then on later units may wait for this one. */
 static void settle(gs_sim *sim, u32 slot)
 {
@@ -251,6 +295,7 @@ static void settle(gs_sim *sim, u32 slot)
     gs_unit *u = unit_at(sim, slot);
     u64 *mine = words(sim, b->at_found, slot), *sure = words(sim, b->at_truly, slot);
     const u32 *rate = rates_of(sim, u);
+    drop_implied(sim, mine);
     for (u32 w = 0; w < b->slots / 64; w++) {
         b->count.edges += gs_popcount64(mine[w]);
         b->count.false_edges += gs_popcount64(mine[w] & ~sure[w]);
@@ -312,20 +357,23 @@ void gs_bloom_admit(gs_sim *sim, u32 kernel, u64 t)
 void gs_bloom_tb_end(gs_sim *sim, u32 kernel, u32 tb, u64 t)
 {
     const gs_launch *l = gs_launches(sim) + kernel;
-    u32 updates = 1;
+    u32 counted = l->units > 1, updates = 0; /* a kernel's ends are counted in any case */
     if (l->units == 0) {
         return;
     }
     u32 slot = GS_CONST_TABLE(sim, u32, bloom.at_slot_of)[l->first_unit + tb / l->unit_tbs];
     gs_unit *u = unit_at(sim, slot);
     if (--u->left) {
-        gs_table_update_time(sim, t, updates, kernel);
+        if (counted) {
+            gs_table_update_time(sim, t, 1, kernel);
+        }
         return;
     }
     const u64 *waits = words(sim, sim->bloom.at_waits, slot);
     for (u32 w = 0; w < sim->bloom.slots / 64; w++) {
         updates += gs_popcount64(waits[w]);
     }
+    updates = counted ? updates + 1 : gs_max32(updates, 1);
     u->last_tb = tb;
     gs_ring_push(sim, &sim->sched.ready,
                  (gs_event){gs_table_update_time(sim, t, updates, kernel), GS_EVENT_UNIT, slot, 0, 0});

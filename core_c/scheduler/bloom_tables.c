@@ -6,7 +6,31 @@
 
 #include <string.h>
 
-static int bad_launch(const gs_job *job, const gs_launch *l, u64 slots)
+static int bad_hints(const gs_hint *h, u32 n)
+{
+    for (u32 i = 0; i < n; i++) {
+        if (h[i].first >= h[i].end || (i && h[i].first < h[i - 1].end) || h[i].end >> 54) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int bad_questions(const gs_hint *h, u32 n, u32 levels)
+{
+    u32 above = levels; /* the lowest level of a granule around the next */
+    for (u32 i = 0; i < n; i++) {
+        u32 level = (u32)(h[i].first >> GS_HINT_TAG) / 2, touched = h[i].first >> GS_HINT_TAG & 1;
+        if (h[i].first >= h[i].end || (h[i].end - 1) >> GS_HINT_TAG != h[i].first >> GS_HINT_TAG ||
+            level >= levels || level + 1 < above) {
+            return 1;
+        }
+        above = touched ? level + 1 : level;
+    }
+    return 0;
+}
+
+static int bad_launch(const gs_job *job, const gs_launch *l, u64 slots, u32 levels)
 {
     u64 tbs = gs_tbs_of(l);
     if (l->units == 0) {
@@ -19,7 +43,7 @@ static int bad_launch(const gs_job *job, const gs_launch *l, u64 slots)
     }
     for (u32 i = l->first_set; i < l->first_set + l->sets; i++) {
         const gs_hint_set *s = &job->hint_sets[i];
-        if (s->written > 1 || (u64)s->first_hint + s->hints > job->n_hints ||
+        if (s->written > 1 || (u64)s->first_hint + s->hints + s->asked > job->n_hints ||
             (u64)s->first_unit + s->units > job->n_set_units) {
             return 1;
         }
@@ -28,11 +52,9 @@ static int bad_launch(const gs_job *job, const gs_launch *l, u64 slots)
                 return 1;
             }
         }
-        for (u32 j = s->first_hint; j < s->first_hint + s->hints; j++) {
-            const gs_hint *h = &job->hints[j];
-            if (h->first >= h->end || (j > s->first_hint && h->first < h[-1].end) || h->end >> 58) {
-                return 1;
-            }
+        if (bad_hints(job->hints + s->first_hint, s->hints) ||
+            bad_questions(job->hints + s->first_hint + s->hints, s->asked, levels)) {
+            return 1;
         }
     }
     for (u32 i = l->first_unit; i < l->first_unit + l->units; i++) {
@@ -62,7 +84,7 @@ int gs_bloom_check(gs_sim *sim, const gs_job *job)
                        (unsigned long long)job->n_unit_ptr, (unsigned long long)job->n_rates);
     }
     for (u64 i = 0; i < job->n_launches; i++) {
-        if (bad_launch(job, &job->launches[i], slots)) {
+        if (bad_launch(job, &job->launches[i], slots, (u32)sim->params.scheme_bloom.levels)) {
             return gs_fail(sim, GS_ERR_ARG, "launch %llu: its hints or units are out of range",
                            (unsigned long long)i);
         }
@@ -91,7 +113,8 @@ u64 gs_bloom_lay_out(gs_sim *sim, const gs_job *job, u64 end)
     b->at_truly = gs_reserve(&end, slots, row);
     b->at_alive = gs_reserve(&end, 1, row);
     b->at_held = gs_reserve(&end, 1, row);
-    b->at_scratch = gs_reserve(&end, 2, row);
+    b->at_scratch = gs_reserve(&end, 4, row);
+    b->at_marked = gs_reserve(&end, (u64)sim->params.scheme_bloom.levels + 1, row);
     return end;
 }
 

@@ -8,6 +8,7 @@ so the edges found depend on which units have completed by then.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,16 +18,17 @@ from pysim.dependence.intra_kernel_sync import intra_kernel_waits
 from pysim.errors import WorkloadError
 from pysim.params import PARAMS
 from pysim.program.access_regions import regions_of
-from pysim.program.regions import SECTOR, csr_offsets, merge_sorted, sorted_unique
+from pysim.program.regions import SECTOR, csr_offsets, sorted_unique
 from pysim.program.written_memory import written_by_job
 
 from . import hardware_cost
 from .core_tables import CoreTables
 from .dependence_table import PROLOGUE, TableScheme
+from .granules import FACTOR, count_of, entries, lookups, merged, without_gaps
 from .hardware_cost import Structure
 from .known_edges import Hints, KnownEdges
 from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
-from .scheme import Scheme
+from .scheme import CARVEOUT, Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pysim.dependence.dependences import Dependences
     from pysim.program.job import Job, Kernel
 
+    from .granules import Ranges
     from .hardware_cost import Sizes
 
     Ints = NDArray[np.int64]
@@ -91,10 +94,14 @@ def _accesses(index: int, kernel: Kernel) -> Iterator[_Part]:
             yield access.mode != "read", lo, hi, owner, tbs, ptr
 
 
-def _merged_ranges(lo: Ints, hi: Ints, key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the union of the ranges of each key, sorted."""
-    order = np.lexsort((lo, key))
-    return merge_sorted(lo[order], hi[order], key[order])
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """What some units read, or write: entries to put into signatures and to look up, as rows of ranges."""
+
+    written: bool
+    put: Ints
+    asked: Ints
+    units: Ints
 
 
 class _Builder:
@@ -104,14 +111,14 @@ class _Builder:
         self.values = values
         self.written = np.zeros((0, 2), np.int64) if values["scheme.bloom.constants"] else written_by_job(job)
         self.runs: list[Ints] = []
-        self.sets: list[tuple[int, int, int, int, int]] = []
+        self.sets: list[tuple[int, int, int, int, int, int]] = []
         self.set_units: list[Ints] = []
         self.unit_sets: list[Ints] = []
         self.unit_counts: list[Ints] = []
         self.rates: list[NDArray[np.uint32]] = []
         self.hints = self.numbers = 0
 
-    def _granules(self, lo: Ints, hi: Ints, owner: Ints, *, written: bool) -> tuple[Ints, Ints, Ints]:
+    def _granules(self, lo: Ints, hi: Ints, owner: Ints, *, written: bool) -> Ranges:
         """Return the granule ranges of hinted sector ranges."""
         if not written and not self.values["scheme.bloom.constants"]:
             at = np.searchsorted(self.written[:, 0], hi * SECTOR) - 1
@@ -121,69 +128,94 @@ class _Builder:
         size = self.values["scheme.bloom.granule"]
         more = (hi - lo) * SECTOR * (self.values["scheme.bloom.widen"] - 100) // 200
         first = np.maximum(lo * SECTOR - more, 0) // size
-        return _merged_ranges(first, -(-(hi * SECTOR + more) // size), owner)
+        return merged(first, -(-(hi * SECTOR + more) // size), owner)
 
-    def add(self, index: int, kernel: Kernel, size: int) -> tuple[int, int]:
-        """Add the hints of a launch; return (sets of units with equal hints, granules that these name)."""
+    def add(self, index: int, kernel: Kernel, size: int) -> tuple[int, int, int, int]:
+        """Add the hints of a launch.
+
+        Returns sets of units with equal hints, granules of the least size that these name, and entries that
+        are put into signatures and looked up.
+        """
         units = -(-kernel.tbs // size)
-        found: dict[tuple[bool, bytes], list[Ints]] = {}
-        members: dict[bytes, Ints] = {}
+        # of reads and of writes: by TBs' units, the number of their set; and the ranges of all sets
+        members: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
+        who: tuple[list[Ints], list[Ints]] = ([], [])
+        found: tuple[list[Ranges], list[Ranges]] = ([], [])
         for written, lo, hi, owner, tbs, ptr in _accesses(index, kernel):
             first, end, owner = self._granules(lo, hi, owner, written=written)
-            cuts = np.searchsorted(owner, np.arange(len(ptr))).tolist()
-            rows = np.stack([first, end], axis=1)
-            for number in range(len(ptr) - 1):
-                if cuts[number] < cuts[number + 1]:
-                    who = tbs[ptr[number] : ptr[number + 1]]
-                    who = who if size == 1 else sorted_unique(who // size)
-                    key = who.tobytes()
-                    members[key] = who
-                    found.setdefault((written, key), []).append(rows[cuts[number] : cuts[number + 1]])
-        sets: list[tuple[bool, Ints, Ints]] = []
-        for (written, key), runs in found.items():
-            whole = runs[0]
-            if len(runs) > 1:
-                every = np.concatenate(runs)
-                lo, hi, _ = _merged_ranges(every[:, 0], every[:, 1], np.zeros(len(every), np.int64))
-                whole = np.stack([lo, hi], axis=1)
-            sets.append((written, whole, members[key]))
-        named = sum(int((runs[:, 1] - runs[:, 0]).sum()) for _, runs, _ in sets)
-        if named > MAX_GRANULES:
-            raise WorkloadError(
-                f"kernel {kernel.name}: hints of {named:,} granules: at most {MAX_GRANULES:,};"
-                " scheme.bloom.granule makes them larger"
-            )
+            number = np.zeros(len(ptr) - 1, np.int64)
+            for at in sorted_unique(owner).tolist():
+                mine = tbs[ptr[at] : ptr[at + 1]]
+                mine = mine if size == 1 else sorted_unique(mine // size)
+                number[at] = members[written].setdefault(mine.tobytes(), len(who[written]))
+                if number[at] == len(who[written]):
+                    who[written].append(mine)
+            found[written].append((first, end, number[owner]))
+        sets: list[_Set] = []
+        named = 0
+        for written in (False, True):
+            if not who[written]:
+                continue
+            lo, hi, owner = (np.concatenate(each) for each in zip(*found[written], strict=True))
+            ranges = merged(lo, hi, owner)
+            named += int((ranges[1] - ranges[0]).sum())
+            if named > MAX_GRANULES:
+                raise WorkloadError(
+                    f"kernel {kernel.name}: hints of {named:,} granules: at most {MAX_GRANULES:,};"
+                    " scheme.bloom.granule makes them larger"
+                )
+            sets += self._sets(bool(written), ranges, who[written], units)
         self._append(sets, units)
-        return len(sets), named
+        put = sum(int((each.put[:, 1] - each.put[:, 0]).sum()) for each in sets)
+        return len(sets), named, put, sum(lookups(each.asked) for each in sets)
 
-    def _append(self, sets: list[tuple[bool, Ints, Ints]], units: int) -> None:
+    def _sets(self, written: bool, ranges: Ranges, who: list[Ints], units: int) -> list[_Set]:
+        """Return the sets of units that read, or write, ranges of granules.
+
+        Where a signature would have too many entries, gaps between ranges are filled, the smallest first.
+        """
+        levels = self.values["scheme.bloom.levels"]
+        most = self.values["scheme.bloom.fill"] * self.values["scheme.bloom.bits"] / 65536
+        sizes = np.array([len(each) for each in who], np.int64)
+        users = np.concatenate(who)
+        for level in range(levels):
+            put, asked = entries(without_gaps(ranges, FACTOR**level) if level else ranges, levels)
+            count = np.zeros(units, np.int64)
+            np.add.at(count, users, np.repeat(count_of(put, len(who)), sizes))
+            if self.values["scheme.bloom.hashes"] * int(count.max()) <= most:
+                break
+        cuts = [np.searchsorted(each[2], np.arange(len(who) + 1)).tolist() for each in (put, asked)]
+        rows = [np.stack(each[:2], axis=1) for each in (put, asked)]
+        return [
+            _Set(written, *(r[c[at] : c[at + 1]] for r, c in zip(rows, cuts, strict=True)), units=mine)
+            for at, mine in enumerate(who)
+        ]
+
+    def _append(self, sets: list[_Set], units: int) -> None:
         begin = len(self.sets)
-        for written, runs, who in sets:
-            self.sets.append((self.hints, len(runs), self.numbers, len(who), int(written)))
-            self.runs.append(runs)
-            self.set_units.append(who)
-            self.hints += len(runs)
-            self.numbers += len(who)
-        sizes = np.array([len(who) for _, _, who in sets], np.int64)
+        for each in sets:
+            put, asked, who = len(each.put), len(each.asked), len(each.units)
+            self.sets.append((self.hints, put, asked, self.numbers, who, int(each.written)))
+            self.runs += [each.put, each.asked]
+            self.set_units.append(each.units)
+            self.hints += put + asked
+            self.numbers += who
+        sizes = np.array([len(each.units) for each in sets], np.int64)
         which = np.repeat(np.arange(begin, begin + len(sets), dtype=np.int64), sizes)
-        who = np.concatenate([np.zeros(0, np.int64), *(who for _, _, who in sets)])
+        who = np.concatenate([np.zeros(0, np.int64), *(each.units for each in sets)])
         order = np.argsort(who, kind="stable")
         self.unit_sets.append(which[order])
         self.unit_counts.append(np.bincount(who, minlength=units).astype(np.int64))
-        both = [
-            self._rate([(r, w) for written, r, w in sets if written == side], units) for side in (False, True)
-        ]
+        both = [self._rate([s for s in sets if s.written == side], units) for side in (False, True)]
         self.rates.append(np.stack(both, axis=1).reshape(-1))
 
-    def _rate(self, sets: list[tuple[Ints, Ints]], units: int) -> NDArray[np.uint32]:
+    def _rate(self, sets: list[_Set], units: int) -> NDArray[np.uint32]:
         """Return the expected false-positive rate of each unit's signature, in ``RATE_SCALE``ths."""
         count = np.zeros(units, np.int64)
         if sets:
-            lo = np.concatenate([np.tile(runs[:, 0], len(who)) for runs, who in sets])
-            hi = np.concatenate([np.tile(runs[:, 1], len(who)) for runs, who in sets])
-            key = np.concatenate([np.repeat(who, len(runs)) for runs, who in sets])
-            lo, hi, key = _merged_ranges(lo, hi, key)
-            np.add.at(count, key, hi - lo)
+            rows = np.concatenate([np.tile(each.put, (len(each.units), 1)) for each in sets])
+            key = np.concatenate([np.repeat(each.units, len(each.put)) for each in sets])
+            count = count_of(merged(rows[:, 0], rows[:, 1], key), units)
         share = false_positive_rate(
             count, self.values["scheme.bloom.bits"], self.values["scheme.bloom.hashes"]
         )
@@ -198,7 +230,7 @@ class _Builder:
         hints: NDArray[np.void] = np.zeros(len(runs), dtype_of("gs_hint"))
         hints["first"], hints["end"] = runs.T.astype(np.uint64)
         sets: NDArray[np.void] = np.zeros(len(self.sets), dtype_of("gs_hint_set"))
-        for at, name in enumerate(("first_hint", "hints", "first_unit", "units", "written")):
+        for at, name in enumerate(("first_hint", "hints", "asked", "first_unit", "units", "written")):
             sets[name] = [row[at] for row in self.sets]
         return {
             "hints": hints,
@@ -222,7 +254,7 @@ def launch_hints(job: Job, values: Mapping[str, int]) -> Hints:
         name: np.zeros(count, np.uint32) for name in ("unit_tbs", "units", "first_unit", "first_set", "sets")
     }
     barrier = np.zeros(count, np.uint32)
-    granules = np.zeros(count, np.int64)
+    granules, put, asked = (np.zeros(count, np.int64) for _ in range(3))
     made = _Builder(job, values)
     begin = 0
     for index, kernel in enumerate(job.kernels):
@@ -233,13 +265,15 @@ def launch_hints(job: Job, values: Mapping[str, int]) -> Hints:
         launch["first_set"][index] = len(made.sets)
         launch["unit_tbs"][index], launch["units"][index] = size, -(-kernel.tbs // size)
         launch["first_unit"][index] = begin
-        launch["sets"][index], granules[index] = made.add(index, kernel, size)
+        launch["sets"][index], granules[index], put[index], asked[index] = made.add(index, kernel, size)
         begin += -(-kernel.tbs // size)
+    spent = put * values["scheme.bloom.insert"] + asked * values["scheme.bloom.lookup"]
     # an untimed copy takes no time here either
-    paid = np.where([k.copy is None or k.copy.timed for k in job.kernels], granules, 0)
-    asked = paid * values["scheme.bloom.lookup"] + (paid > 0) * values["scheme.bloom.latency"]
-    entered = paid * values["scheme.bloom.insert"]
-    return Hints(made.tables(), launch, barrier, granules, asked.astype(np.uint64), entered.astype(np.uint64))
+    paid = np.array([k.copy is None or k.copy.timed for k in job.kernels], bool)
+    # the command processor reads the launch behind meanwhile
+    late = np.where(paid, np.maximum(spent - values["gpu.cp.admit"], 0), 0)
+    late[np.flatnonzero(paid & (asked > 0))[:1]] += values["scheme.bloom.latency"]
+    return Hints(made.tables(), launch, barrier, granules, late.astype(np.uint64), np.zeros(count, np.uint64))
 
 
 class BloomTable(TableScheme):
@@ -249,6 +283,12 @@ class BloomTable(TableScheme):
         """Return the hints and the time of their lookups, beside the true edges."""
         hints = launch_hints(job, values)
         return KnownEdges(deps, hints.barrier, hints.lookup_ticks, hints.insert_ticks, hints=hints)
+
+    def carveout_mode(self, values: Mapping[str, int]) -> str:
+        """Return as ``Scheme.carveout_mode``; 'auto' is kernel where edges are between kernels."""
+        whole = SIGNATURE_UNITS[values["scheme.bloom.per"]] == "kernel"
+        auto = CARVEOUT[values["scheme.carveout"]] == "auto"
+        return "kernel" if auto and whole else super().carveout_mode(values)
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
         """Return ``gs_order`` of a table that fetches nothing from memory."""

@@ -90,10 +90,10 @@ typedef struct gs_hint {
     uint64_t first, end;
 } gs_hint;
 
-/* What some units of a launch read, or write: a slice of set_units, one of hints that are put into their
-   signatures, sorted and disjoint, and behind it one of granules to look up, each behind those around it. */
+/* What some units of a launch read, or write: a slice of set_units, and one of hints: `asked` to look up, each
+   behind those around it, and then `hints` to put into their signatures, sorted and disjoint. */
 typedef struct gs_hint_set {
-    uint32_t first_hint, hints, asked;
+    uint32_t first_hint, asked, hints;
     uint32_t first_unit, units;
     uint32_t written;
 } gs_hint_set;

@@ -166,9 +166,10 @@ enum {
 
 /* scheme.bloom.per */
 enum {
-    GS_SCHEME_BLOOM_PER_TB = 0,
-    GS_SCHEME_BLOOM_PER_GROUP = 1,
-    GS_SCHEME_BLOOM_PER_KERNEL = 2,
+    GS_SCHEME_BLOOM_PER_AUTO = 0,
+    GS_SCHEME_BLOOM_PER_TB = 1,
+    GS_SCHEME_BLOOM_PER_GROUP = 2,
+    GS_SCHEME_BLOOM_PER_KERNEL = 3,
 };
 
 /* scheme.bloom.clear */

@@ -449,14 +449,16 @@ typedef struct gs_scheme_bloom_params {
     int64_t bits;
     /* tb_bloom: hash functions of a signature (our choice). [count] */
     int64_t hashes;
-    /* tb_bloom: memory is inserted and looked up in granules of this size (our choice). [B] */
+    /* tb_bloom: memory is inserted and looked up in granules of this size, and of larger ones (our choice: a sector). [B] */
     int64_t granule;
     /* tb_bloom: sizes of granules, each four times the one before; a range is made up of the largest that fit (1: of scheme.bloom.granule alone). [count] */
     int64_t levels;
-    /* tb_bloom: hash values that a signature takes at most, as a share of its bits; where a launch would enter more, its granules grow (with one size of granule: no limit; our choice). [1/65536] */
+    /* tb_bloom: hash values that a signature takes at most, as a share of its bits; where a launch would enter more, gaps between its ranges are filled, the smallest first (with one size of granule: no limit; our choice). [1/65536] */
     int64_t fill;
-    /* tb_bloom: the unit that has its own signatures: a TB, a group of scheme.bloom.group consecutive TBs, or a kernel. A kernel that would take more than half of all signatures has larger groups. [choice] */
+    /* tb_bloom: the unit that has its own signatures: a TB, a group of scheme.bloom.group consecutive TBs, or a kernel. A kernel that would take more than half of all signatures has larger groups. auto: a kernel, or one of scheme.bloom.parts parts of its TBs where no part reads, or writes, more than half of what the kernel does. [choice] */
     int64_t per;
+    /* tb_bloom: parts into which scheme.bloom.per = auto cuts a kernel (our choice). [count] */
+    int64_t parts;
     /* tb_bloom: TBs of a group. [count] */
     int64_t group;
     /* tb_bloom: units for which the scheduler's memory has room, rounded up to 64; a kernel that finds too few is not admitted (our choice). [count] */

@@ -48,7 +48,7 @@ static int has_entry(const gs_sim *sim, const gs_unit *u, u64 entry, u32 written
     const gs_hint *hints = GS_CONST_TABLE(sim, gs_hint, bloom.at_hints);
     for (u32 i = ptr[0]; i < ptr[1]; i++) {
         const gs_hint_set *s = GS_CONST_TABLE(sim, gs_hint_set, bloom.at_sets) + sets[i];
-        u32 lo = s->first_hint, hi = s->first_hint + s->hints;
+        u32 lo = s->first_hint + s->asked, end = lo + s->hints, hi = end;
         if (s->written != written) {
             continue;
         }
@@ -60,7 +60,7 @@ static int has_entry(const gs_sim *sim, const gs_unit *u, u64 entry, u32 written
                 hi = mid;
             }
         }
-        if (lo < s->first_hint + s->hints && hints[lo].first <= entry) {
+        if (lo < end && hints[lo].first <= entry) {
             return 1;
         }
     }
@@ -199,7 +199,7 @@ static void look_up_granule(gs_sim *sim, u64 granule, u32 written, u64 *found, u
 static void look_up_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
 {
     gs_bloom *b = &sim->bloom;
-    u32 n = b->slots / 64, end = s->first_hint + s->hints + s->asked;
+    u32 n = b->slots / 64;
     u64 *found = words(sim, b->at_scratch, 0), *truly = words(sim, b->at_scratch, 1);
     const gs_hint *hints = GS_CONST_TABLE(sim, gs_hint, bloom.at_hints);
     const u32 *units = GS_CONST_TABLE(sim, u32, bloom.at_set_units) + s->first_unit;
@@ -208,7 +208,7 @@ static void look_up_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
     memcpy(words(sim, b->at_marked, (u64)sim->params.scheme_bloom.levels), words(sim, b->at_alive, 0),
            b->slots / 8);
     for (u32 written = !s->written; written < 2; written++) {
-        for (u32 i = s->first_hint + s->hints; i < end; i++) {
+        for (u32 i = s->first_hint; i < s->first_hint + s->asked; i++) {
             for (u64 g = hints[i].first; g < hints[i].end; g++) {
                 look_up_granule(sim, g, written, found, truly);
             }
@@ -239,7 +239,7 @@ static void enter_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
         first = (u32)gs_min(first, slot >> 6);
         last = gs_max32(last, slot >> 6);
     }
-    for (u32 i = s->first_hint; i < s->first_hint + s->hints; i++) {
+    for (u32 i = s->first_hint + s->asked; i < s->first_hint + s->asked + s->hints; i++) {
         for (u64 g = hints[i].first; g < hints[i].end; g++) {
             for (u32 h = 0; h < hashes; h++) {
                 u64 *row = words(sim, at, row_of(sim, g, h));

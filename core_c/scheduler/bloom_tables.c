@@ -52,8 +52,8 @@ static int bad_launch(const gs_job *job, const gs_launch *l, u64 slots, u32 leve
                 return 1;
             }
         }
-        if (bad_hints(job->hints + s->first_hint, s->hints) ||
-            bad_questions(job->hints + s->first_hint + s->hints, s->asked, levels)) {
+        if (bad_questions(job->hints + s->first_hint, s->asked, levels) ||
+            bad_hints(job->hints + s->first_hint + s->asked, s->hints)) {
             return 1;
         }
     }

@@ -71,7 +71,8 @@ def tbs_per_signature(tbs: int, values: Mapping[str, int]) -> int:
     No kernel takes more than half of ``scheme.bloom.signatures``.
     """
     word = SIGNATURE_UNITS[values["scheme.bloom.per"]]
-    size = {"tb": 1, "group": values["scheme.bloom.group"], "kernel": tbs}[word]
+    part = -(-tbs // values["scheme.bloom.parts"])
+    size = {"auto": part, "tb": 1, "group": values["scheme.bloom.group"], "kernel": tbs}[word]
     room = -(-values["scheme.bloom.signatures"] // 64) * 64 // 2
     while -(-tbs // size) > room:
         size *= 2
@@ -104,6 +105,30 @@ class _Set:
     units: Ints
 
 
+def _of_units(who: list[Ints], counts: Ints, units: int) -> Ints:
+    """Return the sum of what each unit's sets count; ``who``: the units of each set."""
+    made = np.zeros(units, np.int64)
+    np.add.at(made, np.concatenate(who), np.repeat(counts, [len(each) for each in who]))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Hinted:
+    """What the units of a launch read, or write: sets of units, and granule ranges of each set."""
+
+    who: list[Ints]
+    ranges: Ranges
+
+    def apart(self, units: int) -> bool:
+        """Whether each unit names at most half of what all of them name."""
+        if not self.who:
+            return True
+        lo, hi, owner = self.ranges
+        first, end, _ = merged(lo, hi, np.zeros_like(owner))
+        most = _of_units(self.who, count_of(self.ranges, len(self.who)), units).max()
+        return 2 * int(most) <= int((end - first).sum())
+
+
 class _Builder:
     """Builds the tables of hints, launch by launch."""
 
@@ -130,58 +155,65 @@ class _Builder:
         first = np.maximum(lo * SECTOR - more, 0) // size
         return merged(first, -(-(hi * SECTOR + more) // size), owner)
 
-    def add(self, index: int, kernel: Kernel, size: int) -> tuple[int, int, int, int]:
-        """Add the hints of a launch.
-
-        Returns sets of units with equal hints, granules of the least size that these name, and entries that
-        are put into signatures and looked up.
-        """
-        units = -(-kernel.tbs // size)
-        # of reads and of writes: by TBs' units, the number of their set; and the ranges of all sets
-        members: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
+    def _hinted(self, index: int, kernel: Kernel, size: int) -> tuple[_Hinted, _Hinted]:
+        """Return what units of ``size`` TBs read, and what they write."""
+        # by TBs' units, the number of their set
+        numbers: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
         who: tuple[list[Ints], list[Ints]] = ([], [])
-        found: tuple[list[Ranges], list[Ranges]] = ([], [])
+        none = np.zeros(0, np.int64)
+        found: tuple[list[Ranges], list[Ranges]] = ([(none, none, none)], [(none, none, none)])
         for written, lo, hi, owner, tbs, ptr in _accesses(index, kernel):
             first, end, owner = self._granules(lo, hi, owner, written=written)
             number = np.zeros(len(ptr) - 1, np.int64)
             for at in sorted_unique(owner).tolist():
                 mine = tbs[ptr[at] : ptr[at + 1]]
                 mine = mine if size == 1 else sorted_unique(mine // size)
-                number[at] = members[written].setdefault(mine.tobytes(), len(who[written]))
+                number[at] = numbers[written].setdefault(mine.tobytes(), len(who[written]))
                 if number[at] == len(who[written]):
                     who[written].append(mine)
             found[written].append((first, end, number[owner]))
-        sets: list[_Set] = []
-        named = 0
-        for written in (False, True):
-            if not who[written]:
-                continue
-            lo, hi, owner = (np.concatenate(each) for each in zip(*found[written], strict=True))
-            ranges = merged(lo, hi, owner)
-            named += int((ranges[1] - ranges[0]).sum())
-            if named > MAX_GRANULES:
-                raise WorkloadError(
-                    f"kernel {kernel.name}: hints of {named:,} granules: at most {MAX_GRANULES:,};"
-                    " scheme.bloom.granule makes them larger"
-                )
-            sets += self._sets(bool(written), ranges, who[written], units)
+        reads, writes = (
+            _Hinted(who[at], merged(*(np.concatenate(each) for each in zip(*found[at], strict=True))))
+            for at in (0, 1)
+        )
+        return reads, writes
+
+    def add(self, index: int, kernel: Kernel, size: int) -> tuple[int, int, int, int, int]:
+        """Add the hints of a launch whose units have ``size`` TBs.
+
+        Returns the TBs of a unit, sets of units with equal hints, granules of the least size that these name,
+        and entries that are put into signatures and looked up.
+        """
+        hinted = self._hinted(index, kernel, size)
+        units = -(-kernel.tbs // size)
+        if SIGNATURE_UNITS[self.values["scheme.bloom.per"]] == "auto" and not all(
+            each.apart(units) for each in hinted
+        ):
+            size, units = kernel.tbs, 1
+            hinted = self._hinted(index, kernel, size)
+        named = sum(int((each.ranges[1] - each.ranges[0]).sum()) for each in hinted)
+        if named > MAX_GRANULES:
+            raise WorkloadError(
+                f"kernel {kernel.name}: hints of {named:,} granules: at most {MAX_GRANULES:,};"
+                " scheme.bloom.granule makes them larger"
+            )
+        sets = [each for at in (0, 1) for each in self._sets(bool(at), hinted[at], units)]
         self._append(sets, units)
         put = sum(int((each.put[:, 1] - each.put[:, 0]).sum()) for each in sets)
-        return len(sets), named, put, sum(lookups(each.asked) for each in sets)
+        return size, len(sets), named, put, sum(lookups(each.asked) for each in sets)
 
-    def _sets(self, written: bool, ranges: Ranges, who: list[Ints], units: int) -> list[_Set]:
-        """Return the sets of units that read, or write, ranges of granules.
+    def _sets(self, written: bool, hinted: _Hinted, units: int) -> list[_Set]:
+        """Return the sets of units that read, or write.
 
         Where a signature would have too many entries, gaps between ranges are filled, the smallest first.
         """
-        levels = self.values["scheme.bloom.levels"]
+        if not hinted.who:
+            return []
+        levels, who, ranges = self.values["scheme.bloom.levels"], hinted.who, hinted.ranges
         most = self.values["scheme.bloom.fill"] * self.values["scheme.bloom.bits"] / 65536
-        sizes = np.array([len(each) for each in who], np.int64)
-        users = np.concatenate(who)
         for level in range(levels):
             put, asked = entries(without_gaps(ranges, FACTOR**level) if level else ranges, levels)
-            count = np.zeros(units, np.int64)
-            np.add.at(count, users, np.repeat(count_of(put, len(who)), sizes))
+            count = _of_units(who, count_of(put, len(who)), units)
             if self.values["scheme.bloom.hashes"] * int(count.max()) <= most:
                 break
         cuts = [np.searchsorted(each[2], np.arange(len(who) + 1)).tolist() for each in (put, asked)]
@@ -195,8 +227,8 @@ class _Builder:
         begin = len(self.sets)
         for each in sets:
             put, asked, who = len(each.put), len(each.asked), len(each.units)
-            self.sets.append((self.hints, put, asked, self.numbers, who, int(each.written)))
-            self.runs += [each.put, each.asked]
+            self.sets.append((self.hints, asked, put, self.numbers, who, int(each.written)))
+            self.runs += [each.asked, each.put]
             self.set_units.append(each.units)
             self.hints += put + asked
             self.numbers += who
@@ -230,7 +262,7 @@ class _Builder:
         hints: NDArray[np.void] = np.zeros(len(runs), dtype_of("gs_hint"))
         hints["first"], hints["end"] = runs.T.astype(np.uint64)
         sets: NDArray[np.void] = np.zeros(len(self.sets), dtype_of("gs_hint_set"))
-        for at, name in enumerate(("first_hint", "hints", "asked", "first_unit", "units", "written")):
+        for at, name in enumerate(("first_hint", "asked", "hints", "first_unit", "units", "written")):
             sets[name] = [row[at] for row in self.sets]
         return {
             "hints": hints,
@@ -261,11 +293,12 @@ def launch_hints(job: Job, values: Mapping[str, int]) -> Hints:
         if lost[index] and kernel.copy is None:
             barrier[index] = 1
             continue
-        size = tbs_per_signature(kernel.tbs, values)
         launch["first_set"][index] = len(made.sets)
+        size, launch["sets"][index], granules[index], put[index], asked[index] = made.add(
+            index, kernel, tbs_per_signature(kernel.tbs, values)
+        )
         launch["unit_tbs"][index], launch["units"][index] = size, -(-kernel.tbs // size)
         launch["first_unit"][index] = begin
-        launch["sets"][index], granules[index], put[index], asked[index] = made.add(index, kernel, size)
         begin += -(-kernel.tbs // size)
     spent = put * values["scheme.bloom.insert"] + asked * values["scheme.bloom.lookup"]
     # an untimed copy takes no time here either
@@ -285,8 +318,8 @@ class BloomTable(TableScheme):
         return KnownEdges(deps, hints.barrier, hints.lookup_ticks, hints.insert_ticks, hints=hints)
 
     def carveout_mode(self, values: Mapping[str, int]) -> str:
-        """Return as ``Scheme.carveout_mode``; 'auto' is kernel where edges are between kernels."""
-        whole = SIGNATURE_UNITS[values["scheme.bloom.per"]] == "kernel"
+        """Return as ``Scheme.carveout_mode``; 'auto' is kernel where most edges are between kernels."""
+        whole = SIGNATURE_UNITS[values["scheme.bloom.per"]] in ("auto", "kernel")
         auto = CARVEOUT[values["scheme.carveout"]] == "auto"
         return "kernel" if auto and whole else super().carveout_mode(values)
 

@@ -83,15 +83,15 @@ typedef struct gs_launch {
     uint64_t first_footprint; /* byte offset of its TBs' footprints, which are consecutive */
 } gs_launch;
 
-/* Granules of memory, first to end - 1, of one level below a tag (bits 48 on). Of entries in signatures: twice
-   the level; one more: a mark, for granules around those that are touched. Of what is looked up: twice the
-   level; one more: a granule that is touched, not one around. */
+/* Granules of memory, first to end - 1, of one level below a tag (bits 48 on). Of entries in signatures:
+   twice the level; one more: a mark, for granules around those that are touched. Of what is looked up: twice
+   the level; one more: a granule that is touched, not one around. */
 typedef struct gs_hint {
     uint64_t first, end;
 } gs_hint;
 
-/* What some units of a launch read, or write: a slice of set_units, and one of hints: `asked` to look up, each
-   behind those around it, and then `hints` to put into their signatures, sorted and disjoint. */
+/* What some units of a launch read, or write: a slice of set_units, and one of hints: `asked` to look up,
+   each behind those around it, and then `hints` to put into their signatures, sorted and disjoint. */
 typedef struct gs_hint_set {
     uint32_t first_hint, asked, hints;
     uint32_t first_unit, units;

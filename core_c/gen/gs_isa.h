@@ -166,10 +166,10 @@ enum {
 
 /* scheme.bloom.per */
 enum {
-    GS_SCHEME_BLOOM_PER_AUTO = 0,
-    GS_SCHEME_BLOOM_PER_TB = 1,
-    GS_SCHEME_BLOOM_PER_GROUP = 2,
-    GS_SCHEME_BLOOM_PER_KERNEL = 3,
+    GS_SCHEME_BLOOM_PER_KERNEL = 0,
+    GS_SCHEME_BLOOM_PER_PART = 1,
+    GS_SCHEME_BLOOM_PER_TB = 2,
+    GS_SCHEME_BLOOM_PER_GROUP = 3,
 };
 
 /* scheme.bloom.clear */

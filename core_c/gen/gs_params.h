@@ -445,7 +445,7 @@ typedef struct gs_scheme_wireframe_params {
 } gs_scheme_wireframe_params;
 
 typedef struct gs_scheme_bloom_params {
-    /* tb_bloom: bits of a signature; each unit has two, for reads and for writes (our choice). [count] */
+    /* tb_bloom: bits of a signature; each unit has two, for reads and for writes (our choice: 32 KB in all). [count] */
     int64_t bits;
     /* tb_bloom: hash functions of a signature (our choice). [count] */
     int64_t hashes;
@@ -455,9 +455,9 @@ typedef struct gs_scheme_bloom_params {
     int64_t levels;
     /* tb_bloom: hash values that a signature takes at most, as a share of its bits; where a launch would enter more, gaps between its ranges are filled, the smallest first (with one size of granule: no limit; our choice). [1/65536] */
     int64_t fill;
-    /* tb_bloom: the unit that has its own signatures: a TB, a group of scheme.bloom.group consecutive TBs, or a kernel. A kernel that would take more than half of all signatures has larger groups. auto: a kernel, or one of scheme.bloom.parts parts of its TBs where no part reads, or writes, more than half of what the kernel does. [choice] */
+    /* tb_bloom: the unit that has its own signatures: a kernel, a TB or a group of scheme.bloom.group consecutive TBs. A kernel that would take more than half of all signatures has larger groups. part: a kernel, or one of scheme.bloom.parts parts of its TBs where no part reads, or writes, more than half of what the kernel does. [choice] */
     int64_t per;
-    /* tb_bloom: parts into which scheme.bloom.per = auto cuts a kernel (our choice). [count] */
+    /* tb_bloom: parts into which scheme.bloom.per = part cuts a kernel (our choice). [count] */
     int64_t parts;
     /* tb_bloom: TBs of a group. [count] */
     int64_t group;
@@ -465,11 +465,11 @@ typedef struct gs_scheme_bloom_params {
     int64_t signatures;
     /* tb_bloom: when signatures are cleared. kernel: when the last TB of their kernel has ended; epoch: half of the memory at a time, when the last TB of that half has ended. [choice] */
     int64_t clear;
-    /* tb_bloom: time for each granule of a hint that is inserted; a hint is inserted for all its units at once (assumed: four banks that take one a nanosecond each). [tick] */
+    /* tb_bloom: time for each entry of a signature that is made; a hint enters the signatures of all its units at once (assumed: four banks that take one a nanosecond each). [tick] */
     int64_t insert;
-    /* tb_bloom: time for each granule of a hint that is looked up, in all signatures at once (assumed: four banks that take one a nanosecond each). [tick] */
+    /* tb_bloom: time for each entry that is looked up, in all signatures at once (assumed: four banks that take one a nanosecond each). What lies within gpu.cp.admit, in which the next launch is read, delays nothing. [tick] */
     int64_t lookup;
-    /* tb_bloom: from a kernel's first lookup to its first answer (assumed). [tick] */
+    /* tb_bloom: from the first kernel's first lookup to its first answer; later lookups are pipelined (assumed). [tick] */
     int64_t latency;
     /* tb_bloom: hints also name memory that the job never writes. [bool] */
     int64_t constants;

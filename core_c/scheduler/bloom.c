@@ -29,6 +29,17 @@ static void bit_set(u64 *bits, u32 i)
     bits[i >> 6] |= 1ull << (i & 63);
 }
 
+/* Rows of a table: bits of a signature, and for each tag whether it has entries with it. */
+static u32 tag_row(const gs_sim *sim, u64 entry)
+{
+    return (u32)sim->params.scheme_bloom.bits + (u32)(entry >> GS_HINT_TAG);
+}
+
+static u32 n_rows(const gs_sim *sim)
+{
+    return (u32)(sim->params.scheme_bloom.bits + 2 * sim->params.scheme_bloom.levels);
+}
+
 /* The row of hash `i` for an entry: well mixed, and the same on every machine. */
 static u32 row_of(const gs_sim *sim, u64 entry, u32 i)
 {
@@ -91,7 +102,7 @@ static void clear(gs_sim *sim, const u64 *gone)
         if (!gone[w]) {
             continue;
         }
-        for (u32 row = 0; row < (u32)sim->params.scheme_bloom.bits; row++) {
+        for (u32 row = 0; row < n_rows(sim); row++) {
             words(sim, sim->bloom.at_read, row)[w] &= ~gone[w];
             words(sim, sim->bloom.at_written, row)[w] &= ~gone[w];
         }
@@ -142,7 +153,7 @@ static void look_up(gs_sim *sim, u64 entry, u32 written, u64 *hits, const u64 *a
 {
     gs_bloom *b = &sim->bloom;
     const u64 at = written ? b->at_written : b->at_read, *alive = words(sim, b->at_alive, 0);
-    const u64 *rows[GS_HASHES];
+    const u64 *rows[GS_HASHES], *tagged = words(sim, at, tag_row(sim, entry));
     u32 hashes = (u32)sim->params.scheme_bloom.hashes, n = b->slots / 64;
     int exact = sim->params.scheme_bloom.signature == GS_SCHEME_BLOOM_SIGNATURE_EXACT;
     for (u32 i = 0; i < hashes; i++) {
@@ -151,7 +162,7 @@ static void look_up(gs_sim *sim, u64 entry, u32 written, u64 *hits, const u64 *a
     b->count.tests += b->alive;
     b->count.expected += b->rate[written];
     for (u32 w = 0; w < n; w++) {
-        u64 hit = alive[w];
+        u64 hit = alive[w] & tagged[w];
         for (u32 i = 0; hit && i < hashes; i++) {
             hit &= rows[i][w];
         }
@@ -240,6 +251,10 @@ static void enter_set(gs_sim *sim, const gs_launch *l, const gs_hint_set *s)
         last = gs_max32(last, slot >> 6);
     }
     for (u32 i = s->first_hint + s->asked; i < s->first_hint + s->asked + s->hints; i++) {
+        u64 *tagged = words(sim, at, tag_row(sim, hints[i].first));
+        for (u32 w = first; w <= last; w++) {
+            tagged[w] |= mask[w];
+        }
         for (u64 g = hints[i].first; g < hints[i].end; g++) {
             for (u32 h = 0; h < hashes; h++) {
                 u64 *row = words(sim, at, row_of(sim, g, h));

@@ -6,10 +6,12 @@
 
 #include <string.h>
 
-static int bad_hints(const gs_hint *h, u32 n)
+static int bad_hints(const gs_hint *h, u32 n, u32 levels)
 {
     for (u32 i = 0; i < n; i++) {
-        if (h[i].first >= h[i].end || (i && h[i].first < h[i - 1].end) || h[i].end >> 54) {
+        if (h[i].first >= h[i].end || (i && h[i].first < h[i - 1].end) ||
+            (h[i].end - 1) >> GS_HINT_TAG != h[i].first >> GS_HINT_TAG ||
+            h[i].first >> GS_HINT_TAG >= 2 * levels) {
             return 1;
         }
     }
@@ -53,7 +55,7 @@ static int bad_launch(const gs_job *job, const gs_launch *l, u64 slots, u32 leve
             }
         }
         if (bad_questions(job->hints + s->first_hint, s->asked, levels) ||
-            bad_hints(job->hints + s->first_hint + s->asked, s->hints)) {
+            bad_hints(job->hints + s->first_hint + s->asked, s->hints, levels)) {
             return 1;
         }
     }
@@ -96,7 +98,7 @@ u64 gs_bloom_lay_out(gs_sim *sim, const gs_job *job, u64 end)
 {
     gs_bloom *b = &sim->bloom;
     u32 slots = slots_of(sim), bits = (u32)sim->params.scheme_bloom.bits;
-    u64 row = slots / 8;
+    u64 row = slots / 8, levels = (u64)sim->params.scheme_bloom.levels;
     b->slots = slots;
     b->at_hints = gs_reserve(&end, job->n_hints, sizeof(gs_hint));
     b->at_sets = gs_reserve(&end, job->n_hint_sets, sizeof(gs_hint_set));
@@ -106,15 +108,15 @@ u64 gs_bloom_lay_out(gs_sim *sim, const gs_job *job, u64 end)
     b->at_rates = gs_reserve(&end, job->n_rates, 4);
     b->at_slot_of = gs_reserve(&end, job->n_unit_ptr, 4);
     b->at_units = gs_reserve(&end, slots, sizeof(gs_unit));
-    b->at_read = gs_reserve(&end, bits, row);
-    b->at_written = gs_reserve(&end, bits, row);
+    b->at_read = gs_reserve(&end, bits + 2 * levels, row);
+    b->at_written = gs_reserve(&end, bits + 2 * levels, row);
     b->at_waits = gs_reserve(&end, slots, row);
     b->at_found = gs_reserve(&end, slots, row);
     b->at_truly = gs_reserve(&end, slots, row);
     b->at_alive = gs_reserve(&end, 1, row);
     b->at_held = gs_reserve(&end, 1, row);
     b->at_scratch = gs_reserve(&end, 4, row);
-    b->at_marked = gs_reserve(&end, (u64)sim->params.scheme_bloom.levels + 1, row);
+    b->at_marked = gs_reserve(&end, levels + 1, row);
     return end;
 }
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pysim.program.job import Job, Kernel
 
     from .granules import Ranges
-    from .hardware_cost import Sizes
+    from .hardware_cost import Field, Sizes
 
     Ints = NDArray[np.int64]
     # (written, first sectors, ends, sets, TBs of all sets, where those of each set begin)
@@ -59,10 +59,15 @@ def false_positive_rate(granules: NDArray[np.int64], bits: int, hashes: int) -> 
     return made
 
 
+def signature_fields(values: Mapping[str, int]) -> tuple[Field, ...]:
+    """Return the fields of a unit: a read and a write signature, and a bit for each unit that may wait."""
+    own = (values[f"scheme.bloom.{name}"] for name in ("bits", "signatures", "levels"))
+    return hardware_cost.signature_fields(*own)
+
+
 def signature_bytes(values: Mapping[str, int]) -> int:
-    """Return the bytes of a unit: a read and a write signature, and a bit for each unit that may wait."""
-    each = hardware_cost.signature_fields(values["scheme.bloom.bits"], values["scheme.bloom.signatures"])
-    return math.ceil(hardware_cost.entry_bytes(each))
+    """Return the bytes of a unit, whole ones."""
+    return math.ceil(hardware_cost.entry_bytes(signature_fields(values)))
 
 
 def tbs_per_signature(tbs: int, values: Mapping[str, int]) -> int:
@@ -72,7 +77,7 @@ def tbs_per_signature(tbs: int, values: Mapping[str, int]) -> int:
     """
     word = SIGNATURE_UNITS[values["scheme.bloom.per"]]
     part = -(-tbs // values["scheme.bloom.parts"])
-    size = {"auto": part, "tb": 1, "group": values["scheme.bloom.group"], "kernel": tbs}[word]
+    size = {"part": part, "tb": 1, "group": values["scheme.bloom.group"], "kernel": tbs}[word]
     room = -(-values["scheme.bloom.signatures"] // 64) * 64 // 2
     while -(-tbs // size) > room:
         size *= 2
@@ -186,7 +191,7 @@ class _Builder:
         """
         hinted = self._hinted(index, kernel, size)
         units = -(-kernel.tbs // size)
-        if SIGNATURE_UNITS[self.values["scheme.bloom.per"]] == "auto" and not all(
+        if SIGNATURE_UNITS[self.values["scheme.bloom.per"]] == "part" and not all(
             each.apart(units) for each in hinted
         ):
             size, units = kernel.tbs, 1
@@ -218,20 +223,21 @@ class _Builder:
                 break
         cuts = [np.searchsorted(each[2], np.arange(len(who) + 1)).tolist() for each in (put, asked)]
         rows = [np.stack(each[:2], axis=1) for each in (put, asked)]
-        return [
-            _Set(written, *(r[c[at] : c[at + 1]] for r, c in zip(rows, cuts, strict=True)), units=mine)
-            for at, mine in enumerate(who)
-        ]
+        made = []
+        for at, mine in enumerate(who):
+            mine_put, mine_asked = (r[c[at] : c[at + 1]] for r, c in zip(rows, cuts, strict=True))
+            made.append(_Set(written, mine_put, mine_asked, mine))
+        return made
 
     def _append(self, sets: list[_Set], units: int) -> None:
         begin = len(self.sets)
         for each in sets:
-            put, asked, who = len(each.put), len(each.asked), len(each.units)
-            self.sets.append((self.hints, asked, put, self.numbers, who, int(each.written)))
+            put, asked, used = len(each.put), len(each.asked), len(each.units)
+            self.sets.append((self.hints, asked, put, self.numbers, used, int(each.written)))
             self.runs += [each.asked, each.put]
             self.set_units.append(each.units)
             self.hints += put + asked
-            self.numbers += who
+            self.numbers += used
         sizes = np.array([len(each.units) for each in sets], np.int64)
         which = np.repeat(np.arange(begin, begin + len(sets), dtype=np.int64), sizes)
         who = np.concatenate([np.zeros(0, np.int64), *(each.units for each in sets)])
@@ -318,8 +324,8 @@ class BloomTable(TableScheme):
         return KnownEdges(deps, hints.barrier, hints.lookup_ticks, hints.insert_ticks, hints=hints)
 
     def carveout_mode(self, values: Mapping[str, int]) -> str:
-        """Return as ``Scheme.carveout_mode``; 'auto' is kernel where most edges are between kernels."""
-        whole = SIGNATURE_UNITS[values["scheme.bloom.per"]] in ("auto", "kernel")
+        """Return as ``Scheme.carveout_mode``; 'auto' is kernel where edges are between kernels."""
+        whole = SIGNATURE_UNITS[values["scheme.bloom.per"]] == "kernel"
         auto = CARVEOUT[values["scheme.carveout"]] == "auto"
         return "kernel" if auto and whole else super().carveout_mode(values)
 
@@ -349,9 +355,8 @@ class BloomTable(TableScheme):
         self, sizes: Sizes, values: Mapping[str, int], counts: Mapping[str, int]
     ) -> list[Structure]:
         """Return the signatures and the window."""
-        count = values["scheme.bloom.signatures"]
-        unit = hardware_cost.signature_fields(values["scheme.bloom.bits"], count)
-        return [Structure("signatures", count, unit), *hardware_cost.pool_structures(sizes)]
+        signatures = Structure("signatures", values["scheme.bloom.signatures"], signature_fields(values))
+        return [signatures, *hardware_cost.pool_structures(sizes)]
 
 
 TB_BLOOM = BloomTable(

@@ -82,7 +82,7 @@ def entries(ranges: Ranges, levels: int) -> tuple[Ranges, Ranges]:
     asked: list[Ranges] = []
     for level in range(levels):
         whole = pieces[level]
-        below = [_around(pieces[l], level - l) for l in range(level) if len(pieces[l][0])]
+        below = [_around(pieces[low], level - low) for low in range(level) if len(pieces[low][0])]
         put.append(_tagged(2 * level, whole))
         asked.append(_tagged(2 * level + 1, whole if level == levels - 1 else _one_by_one(whole)))
         if below:
@@ -90,9 +90,9 @@ def entries(ranges: Ranges, levels: int) -> tuple[Ranges, Ranges]:
             put.append(_tagged(2 * level + 1, around))
             asked.append(_tagged(2 * level, _one_by_one(around)))
     lo, hi, owner = (np.concatenate(each) for each in zip(*asked, strict=True))
-    level = lo >> TAG_BITS + 1
-    begin = (lo & ((1 << TAG_BITS) - 1)) << level * FACTOR_BITS
-    order = np.lexsort((-level, begin, owner))
+    levels_of = lo >> TAG_BITS + 1
+    begin = (lo & ((1 << TAG_BITS) - 1)) << levels_of * FACTOR_BITS
+    order = np.lexsort((-levels_of, begin, owner))
     return merged(*(np.concatenate(each) for each in zip(*put, strict=True))), (
         lo[order],
         hi[order],

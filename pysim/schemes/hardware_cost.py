@@ -205,11 +205,15 @@ def blockmaestro_list_fields(
     )
 
 
-def signature_fields(bits: int, units: int) -> tuple[Field, ...]:
-    """Return the fields of one of ``units`` signature units of ``tb_bloom``; ``bits``: of a signature."""
+def signature_fields(bits: int, units: int, levels: int) -> tuple[Field, ...]:
+    """Return the fields of one of ``units`` signature units of ``tb_bloom``.
+
+    ``bits``: of a signature; ``levels``: sizes of granules.
+    """
     return (
         Field("reads", bits, "signature of what it reads"),
         Field("writes", bits, "signature of what it writes"),
+        Field("sizes", 4 * levels, "of its granules and marks, of reads and of writes"),
         Field("waits", units, "a bit for each unit that may wait for it"),
     )
 

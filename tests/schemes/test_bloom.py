@@ -18,11 +18,19 @@ from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.warp_program import Code, Program
 from pysim.schemes.bloom import RATE_SCALE, false_positive_rate, launch_hints, tbs_per_signature
 from pysim.workloads.registry import make
-from tests.core.harness import execute, lowered_of, oracle, tiny
+from tests.core.harness import config, execute, lowered_of, oracle, tiny
 from tests.core.workloads_small import ALL, random_dag
 from tests.oracle.test_ordering import KINDS, LATE, pair, two
 
 from .test_kernel_schemes import NS, apart
+
+# a signature a TB, and granules of one size
+BY_TB = {"per": "tb", "signatures": 4096, "levels": 1, "granule": 256, "bits": 2048}
+
+
+def by_tb(make=oracle, **own):
+    """A configuration with a signature a TB; ``own``: settings of the scheme."""
+    return make(**{f"scheme__bloom__{name}": value for name, value in (BY_TB | own).items()})
 
 
 def counted(*args, **kwargs):
@@ -69,9 +77,7 @@ def test_the_false_positive_rate_is_the_analytic_one(bits, hashes, filled, seed)
             waiting("asks", 32, tensor, asked // 32, "read", first=units * filled, delay=10),
         ],
     )
-    conf = tiny(
-        scheme__bloom__bits=bits, scheme__bloom__hashes=hashes, sim__seed=seed, scheme__bloom__lookup=0
-    )
+    conf = by_tb(tiny, bits=bits, hashes=hashes, lookup=0).replaced({"sim.seed": seed})
     found = counted(job, "tb_bloom", conf)
     assert found.tests == units * asked
     rate = float(false_positive_rate(np.array([filled]), bits, hashes)[0])
@@ -89,7 +95,7 @@ def test_the_false_positive_rate_is_the_analytic_one(bits, hashes, filled, seed)
 
 def test_a_true_hit_is_no_false_one():
     job = two("store", "load", tbs=8)
-    found = counted(job, "tb_bloom", oracle(scheme__bloom__granule=32))
+    found = counted(job, "tb_bloom", by_tb(granule=32))
     # each of 8 loads meets the 4 sectors of one of 8 stores
     assert (found.edges, found.false_edges, found.false_hits) == (8, 0, 0)
     assert found.tests == 8 * 4 * 8 - 8 * 4
@@ -100,53 +106,111 @@ def test_a_true_hit_is_no_false_one():
 def test_exact_signatures_of_sectors_find_the_true_edges(kind, whole):
     job = two(kind[1], kind[2], tbs=6, whole=whole)
     true = sum(int(dependences(job).edges[name].sum()) for name in ("raw", "war", "waw"))
-    conf = oracle(scheme__bloom__granule=32, scheme__bloom__lookup=0)
-    assert counted(job, "tb_bloom:exact", conf).edges == true
+    for levels in (1, 3, 10):
+        conf = by_tb(granule=32, levels=levels, fill=16, lookup=0)
+        assert counted(job, "tb_bloom:exact", conf).edges == true
 
 
 # ---- what hints cost ----
-@pytest.mark.parametrize(
-    ("cost", "granules", "first"), [("insert", 4, 0), ("lookup", 4, 4), ("latency", 1, 1)]
-)
-def test_hints_take_time(cost, granules, first):
-    """Kernels of a line each, four granules: looked up before a kernel is admitted, entered behind it."""
-    free = {f"scheme__bloom__{name}": 0.0 for name in ("insert", "lookup", "latency")}
-    begun, ended = {}, {}
-    for each in (0, 5, 50):
-        conf = tiny(scheme__bloom__granule=32, **(free | {f"scheme__bloom__{cost}": float(each)}))
+@pytest.mark.parametrize(("cost", "first"), [("insert", 1), ("lookup", 1), ("latency", 1)])
+def test_hints_take_time(cost, first):
+    """Kernels of a line each, four sectors: what takes longer than reading a launch delays its admission."""
+    free = dict.fromkeys(("insert", "lookup", "latency"), 0.0)
+    period = oracle().encoded()["gpu.cp.admit"]
+    begun = {}
+    for each in (0, 5, 500):
+        conf = by_tb(tiny, granule=32, **(free | {cost: float(each)}))
         ran = execute(apart(4, delay=0), "tb_bloom", conf)
         admitted = ran.kernels["admitted"].astype(np.int64)
-        begun[each], ended[each] = int(admitted[0]), ran.end
-        assert set(np.diff(admitted).tolist()) == {conf.encoded()["gpu.cp.admit"] + granules * each * NS}
-        assert begun[each] - begun[0] == first * each * NS
-    # the last of four kernels is admitted three times as much later, and the first one's look-up
-    assert ended[50] - ended[5] == pytest.approx((3 * granules + first) * 45 * NS, rel=0.1)
+        begun[each] = int(admitted[0])
+        over = max(4 * each * NS - period, 0) if cost != "latency" else 0
+        assert set(np.diff(admitted).tolist()) == {period + over}
+        assert begun[each] - begun[0] == (over if cost != "latency" else each * NS)
 
 
 # ---- units, memory, hints ----
 @pytest.mark.parametrize("widen", [150, 400, 100000])
 def test_wider_hints_add_edges(widen):
     job = two("store", "load", tbs=16)
-    exact = counted(job, "tb_bloom:exact", oracle(scheme__bloom__granule=32))
-    wide = counted(job, "tb_bloom:exact", oracle(scheme__bloom__granule=32, scheme__bloom__widen=widen))
+    exact = counted(job, "tb_bloom:exact", by_tb(granule=32))
+    wide = counted(job, "tb_bloom:exact", by_tb(granule=32, widen=widen))
     assert wide.edges > exact.edges == 16
     if widen == 100000:
         assert wide.edges == 16 * 16
 
 
 def test_units():
-    values = oracle(scheme__bloom__signatures=128).encoded()
+    values = by_tb(signatures=128).encoded()
     assert tbs_per_signature(64, values) == 1
     assert tbs_per_signature(65, values) == 2
     assert tbs_per_signature(1000, values) == 16
-    assert tbs_per_signature(7, oracle(scheme__bloom__per="kernel").encoded()) == 7
-    assert tbs_per_signature(7, oracle(scheme__bloom__per="group").encoded()) == 8
+    assert tbs_per_signature(7, oracle().encoded()) == 7
+    assert tbs_per_signature(7, by_tb(per="group").encoded()) == 8
+    assert tbs_per_signature(7, by_tb(per="part").encoded()) == 2
     job = ALL["gemm_chain"]()
     edges = []
     for per in ("tb", "group", "kernel"):
-        conf = oracle(scheme__bloom__per=per, scheme__bloom__group=4, scheme__bloom__latency=0)
+        conf = by_tb(per=per, group=4, latency=0)
         edges.append(int(counted(job, "tb_bloom", conf).edges))
     assert edges[0] > edges[1] > edges[2] > 0
+
+
+def test_edges_that_others_imply_are_dropped():
+    """Of a chain in which each kernel reads what all before have written, each waits for the last alone."""
+    memory = Memory()
+    tensors = [memory.tensor(f"t{i}", 1, 64, 4) for i in range(4)]
+
+    def kernel(number):
+        made = waiting(f"k{number}", 1, tensors[number], 1, "write")
+        reads = tuple(replace(made.accesses[0], tensor=t, mode="read") for t in tensors[:number])
+        return replace(made, accesses=(*made.accesses, *reads))
+
+    job = Job("chain", [kernel(number) for number in range(4)])
+    found = counted(job, "tb_bloom:exact", oracle(scheme__bloom__latency=0, gpu__cp__admit=0))
+    assert (found.edges, found.false_edges) == (3, 0)
+
+
+def test_parts_where_they_touch_different_memory():
+    job = ALL["gemm_chain"]()
+    many = Job("many", [waiting("own", 8, Memory().tensor("t", 1, 1 << 12, 4), 1, "write"), *job.kernels])
+    made = launch_hints(many, by_tb(per="part").encoded()).launch
+    assert made["units"].tolist()[0] == 4
+    # each TB of a product reads more than half of a small matrix
+    assert 1 in made["units"].tolist()[1:]
+    assert launch_hints(many, oracle().encoded()).launch["units"].tolist() == [1] * len(many.kernels)
+
+
+def test_a_full_signature_fills_gaps():
+    """A kernel that writes every other line: with few bits its hints are one range."""
+    memory = Memory()
+    tensor = memory.tensor("t", 1, 64 * 2 * 64, 4)
+    job = Job("lines", [waiting("lines", 64, tensor, 1, "write")])
+    whole = job.kernels[0].accesses[0]
+
+    def every_other(numbers):
+        rows = whole.regions(numbers)
+        rows[:, 2:] += 64 * numbers[:, None]
+        return rows
+
+    job.kernels[0] = replace(job.kernels[0], accesses=(replace(whole, regions=every_other),))
+    few, many = (launch_hints(job, oracle(scheme__bloom__bits=b).encoded()).tables for b in (256, 65536))
+    assert len(few["hints"]) < 40 < 64 < len(many["hints"])
+
+
+@pytest.mark.parametrize(
+    ("text", "fine_loses"),
+    [
+        ("gru:hidden=512,batch=16,timesteps=2,layers=2", True),
+        ("transformer:layers=1,hidden=512,heads=8,sequence=128,batch=1", False),
+    ],
+)
+def test_the_defaults_do_not_lose_to_a_graph(text, fine_loses):
+    job = make(text)
+    graph, bloom = (execute(job, scheme, config("titan_v")).end for scheme in ("graph", "tb_bloom"))
+    assert bloom < 1.02 * graph
+    if fine_loses:  # what the defaults avoid
+        fine = config("titan_v").replaced({f"scheme.bloom.{n}": v for n, v in BY_TB.items()})
+        assert execute(job, "tb_bloom", fine).end > 1.1 * graph
 
 
 @pytest.mark.parametrize("clear", ["kernel", "epoch"])
@@ -201,21 +265,38 @@ def test_what_is_too_large_is_refused():
     bits=st.sampled_from((8, 64, 2048)),
     hashes=st.sampled_from((1, 4, 16)),
     granule=st.sampled_from((32, 256, 4096)),
-    per=st.sampled_from(("tb", "group", "kernel")),
+    levels=st.sampled_from((1, 4, 10)),
+    fill=st.sampled_from((0.0, 0.5, 16.0)),
+    per=st.sampled_from(("tb", "group", "part", "kernel")),
     clear=st.sampled_from(("kernel", "epoch")),
-    signatures=st.sampled_from((128, 192, 4096)),
+    signatures=st.sampled_from((64, 192, 4096)),
     missing=st.sampled_from((0.0, 0.2)),
     widen=st.sampled_from((100, 250)),
     window=st.sampled_from((1, 3, 64)),
 )
 def test_random_dags(
-    seed, kernels, streams, bits, hashes, granule, per, clear, signatures, missing, widen, window
+    seed,
+    kernels,
+    streams,
+    bits,
+    hashes,
+    granule,
+    levels,
+    fill,
+    per,
+    clear,
+    signatures,
+    missing,
+    widen,
+    window,
 ):
     job = random_dag(seed, kernels, streams)
     conf = oracle(
         scheme__bloom__bits=bits,
         scheme__bloom__hashes=hashes,
         scheme__bloom__granule=granule,
+        scheme__bloom__levels=levels,
+        scheme__bloom__fill=fill,
         scheme__bloom__per=per,
         scheme__bloom__clear=clear,
         scheme__bloom__signatures=signatures,
@@ -299,13 +380,14 @@ def test_the_core_refuses_hints_out_of_range(table, column, value):
 # ---- what is reported ----
 def test_the_table():
     job = make("gru:hidden=64,batch=8,timesteps=3,layers=2")
-    result = simulate(tiny(), job, "tb_bloom,tb_bloom:exact", overrides={"scheme.bloom.bits": 64}, threads=1)
+    own = {f"scheme.bloom.{name}": value for name, value in (BY_TB | {"bits": 64}).items()}
+    result = simulate(tiny(), job, "tb_bloom,tb_bloom:exact", overrides=own, threads=1)
     bloom, exact = result.tables()["bloom"]
     assert bloom["launches"] == bloom["hinted"] == 18
     assert bloom["false_rate"] == bloom["false_hits"] / bloom["tests"] > 0
     assert 0.5 < bloom["false_rate"] / bloom["analytic_rate"] < 2
     assert bloom["false_edges"] > exact["false_edges"] == 0
-    assert bloom["memory_bytes"] == 4096 * (2 * 64 + 4096) // 8
+    assert bloom["memory_bytes"] == 4096 * (2 * 64 + 4 + 4096 + 4) // 8
     runs = result.tables()["runs"]
     assert (runs["bound_us"] <= runs["time_us"]).all()
-    assert runs["table_bytes"][0] == runs["table_entries"][0] * (2 * 64 + 4096) // 8
+    assert runs["table_bytes"][0] == runs["table_entries"][0] * (2 * 64 + 4 + 4096 + 4) // 8

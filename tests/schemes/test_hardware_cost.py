@@ -82,5 +82,6 @@ def test_table_bytes_of_runs_are_these_bits():
     assert runs["table_bytes"]["acs_hw"] == -(-peak * slot // 8)
     assert hardware_cost.entry_bytes(hardware_cost.blockmaestro_counter_fields()) == 5.0
     assert hardware_cost.entry_bytes(hardware_cost.blockmaestro_list_fields(4)) == 20.25
-    unit = hardware_cost.entry_bytes(hardware_cost.signature_fields(2048, 4096))
+    unit = hardware_cost.entry_bytes(hardware_cost.signature_fields(1792, 64, 12))
+    assert unit == (2 * 1792 + 4 * 12 + 64) / 8
     assert runs["table_bytes"]["tb_bloom"] == runs["table_entries"]["tb_bloom"] * unit

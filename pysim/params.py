@@ -299,7 +299,7 @@ PARAMS: dict[str, tuple[Param, ...]] = {
         Param("hashes", 6, "count", 1, 16, "tb_bloom: hash functions of a signature (our choice)."),
         Param("granule", 32, "B", 32, 1 << 30, "tb_bloom: memory is inserted and looked up in granules of this size, and of larger ones (our choice: a sector)."),
         Param("levels", 12, "count", 1, 12, "tb_bloom: sizes of granules, each four times the one before; a range is made up of the largest that fit (1: of scheme.bloom.granule alone)."),
-        Param("fill", 0.3, "share", 0, 16, "tb_bloom: hash values that a signature takes at most, as a share of its bits; where a launch would enter more, gaps between its ranges are filled, the smallest first (with one size of granule: no limit; our choice)."),
+        Param("fill", 0.7, "share", 0, 16, "tb_bloom: hash values that a signature takes at most, as a share of its bits (0.7: half of the bits are set); where a launch would enter more, gaps between its ranges are filled, the smallest first (with one size of granule: no limit; our choice)."),
         _choice("per", ("kernel", "part", "tb", "group"), "tb_bloom: the unit that has its own signatures: a kernel, a TB or a group of scheme.bloom.group consecutive TBs. A kernel that would take more than half of all signatures has larger groups. part: a kernel, or one of scheme.bloom.parts parts of its TBs where no part reads, or writes, more than half of what the kernel does."),
         Param("parts", 4, "count", 1, 1 << 14, "tb_bloom: parts into which scheme.bloom.per = part cuts a kernel (our choice)."),
         Param("group", 8, "count", 1, 1 << 20, "tb_bloom: TBs of a group."),

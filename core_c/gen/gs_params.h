@@ -453,7 +453,7 @@ typedef struct gs_scheme_bloom_params {
     int64_t granule;
     /* tb_bloom: sizes of granules, each four times the one before; a range is made up of the largest that fit (1: of scheme.bloom.granule alone). [count] */
     int64_t levels;
-    /* tb_bloom: hash values that a signature takes at most, as a share of its bits; where a launch would enter more, gaps between its ranges are filled, the smallest first (with one size of granule: no limit; our choice). [1/65536] */
+    /* tb_bloom: hash values that a signature takes at most, as a share of its bits (0.7: half of the bits are set); where a launch would enter more, gaps between its ranges are filled, the smallest first (with one size of granule: no limit; our choice). [1/65536] */
     int64_t fill;
     /* tb_bloom: the unit that has its own signatures: a kernel, a TB or a group of scheme.bloom.group consecutive TBs. A kernel that would take more than half of all signatures has larger groups. part: a kernel, or one of scheme.bloom.parts parts of its TBs where no part reads, or writes, more than half of what the kernel does. [choice] */
     int64_t per;

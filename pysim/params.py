@@ -316,8 +316,10 @@ PARAMS: dict[str, tuple[Param, ...]] = {
     "scheme.auto": (
         Param("share", 0.25, "share", 0, 1, "tb_auto: TBs of a kernel wait for TBs of another only if each needs less than this share of them; else for the whole kernel (set on 22 cases: RNNs, Transformers, stencils, wavefronts, a CNN; two GPUs)."),
         Param("waiting", 0.5, "share", 0, 1, "tb_auto: the same if less than this share of a kernel's TBs wait for any TB of the other (set as scheme.auto.share)."),
+        Param("reduce", 1, "bool", 0, 1, "tb_auto: edges that others imply are left out."),
         Param("hints", 64, "count", 1, 1 << 16, "tb_auto: words of hints a launch may have: one for each strided range, and one or two more for rows and further loops; of a launch with more, operands are stated as a whole, or joined (our choice)."),
         Param("store", 512, "count", 1, 1 << 22, "tb_auto: words of hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window)."),
+        Param("counters", 2560, "count", 1, 1 << 24, "tb_auto: counters for which the scheduler has room (our choice)."),
         Param("rules", 1536, "count", 1, 1 << 20, "tb_auto: rules for which the scheduler has room: names of two hints that conflict, from which it computes which TBs wait for one that ends; a kernel that finds too few waits for whole kernels (our choice)."),
         Param("tbs", 16384, "count", 1, 1 << 24, "tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice)."),
         Param("ahead", 4, "count", 0, 1 << 20, "tb_auto: kernels after the oldest unfinished one that are admitted whatever form of their edges there is room for; later ones when there are counters for their exact edges (0: all are admitted at once; our choice)."),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import bert_schema, communication_schema, epoch_schema, hardware_schema
+from . import bert_schema, communication_schema, dynamic_schema, epoch_schema, hardware_schema
 from .column import RUN, Declared
 from .column import Column as Column
 
@@ -98,6 +98,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     **epoch_schema.TABLES,
     **communication_schema.TABLES,
     **bert_schema.TABLES,
+    **dynamic_schema.TABLES,
     "validation": VALIDATION,
     "budget": BUDGET,
     "utilization": UTILIZATION,

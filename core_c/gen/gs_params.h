@@ -486,10 +486,14 @@ typedef struct gs_scheme_auto_params {
     int64_t share;
     /* tb_auto: the same if less than this share of a kernel's TBs wait for any TB of the other (set as scheme.auto.share). [1/65536] */
     int64_t waiting;
+    /* tb_auto: edges that others imply are left out. [bool] */
+    int64_t reduce;
     /* tb_auto: words of hints a launch may have: one for each strided range, and one or two more for rows and further loops; of a launch with more, operands are stated as a whole, or joined (our choice). [count] */
     int64_t hints;
     /* tb_auto: words of hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window). [count] */
     int64_t store;
+    /* tb_auto: counters for which the scheduler has room (our choice). [count] */
+    int64_t counters;
     /* tb_auto: rules for which the scheduler has room: names of two hints that conflict, from which it computes which TBs wait for one that ends; a kernel that finds too few waits for whole kernels (our choice). [count] */
     int64_t rules;
     /* tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice). [count] */

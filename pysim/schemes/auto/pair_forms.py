@@ -125,7 +125,7 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
         _Room([kernel.tbs for kernel in job.kernels], values),
         values["scheme.auto.share"] / 65536,
     )
-    waiting_limit = values["scheme.auto.waiting"] / 65536
+    waiting_limit, reduce = values["scheme.auto.waiting"] / 65536, bool(values["scheme.auto.reduce"])
     cuts = np.searchsorted(rows["kernel"], np.arange(len(job.kernels) + 1)).tolist()
     found: list[tuple[int, int, str, float, int]] = []
     for kernel, implied in enumerate(implied_kernels(deps.preds, asked)):
@@ -137,8 +137,8 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
             producer, share = int(row["producer_kernel"]), float(row["most"] / row["producer_tbs"])
             tests = {
                 "no hints": not (hints.by_tb[kernel] and hints.by_tb[producer]),
-                "covered": implied(producer) and producer not in reduced[kernel],
-                "implied": implied(producer),
+                "covered": reduce and implied(producer) and producer not in reduced[kernel],
+                "implied": reduce and implied(producer),
                 "no data": not row["raw"],
                 "most": share >= share_limit and row["waiting"] >= waiting_limit * row["tbs"],
                 "turns": turns,
@@ -153,17 +153,20 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
                 for place in few:
                     made[place][2] = "no room"
         found += [(each[0], each[1], each[2], each[3], each[4]) for each in made]
-    return _made(found, deps, room)
+    return _made(found, deps, room, reduce)
 
 
-def _made(found: Sequence[tuple[int, int, str, float, int]], deps: Dependences, room: _Room) -> Forms:
-    """Return the forms with the edges that they make."""
+def _made(
+    found: Sequence[tuple[int, int, str, float, int]], deps: Dependences, room: _Room, reduce: bool
+) -> Forms:
+    """Return the forms with the edges that they make; ``reduce``: without implied kernel edges."""
     count = len(deps.preds)
     whole: list[list[int]] = [[] for _ in range(count)]
     for kernel, producer, reason, _, _ in found:
         if REASONS[reason].form == "kernel":
             whole[kernel].append(producer)
-    kept = reduce_preds([tuple(sorted(each)) for each in whole])
+    kept = [tuple(sorted(each)) for each in whole]
+    kept = reduce_preds(kept) if reduce else kept
     held = [set(each) for each in kept]
     pairs = [PairForm(*each, REASONS[each[2]].form == "tb" or each[1] in held[each[0]]) for each in found]
     drop = {(each[1], each[0]) for each in found if REASONS[each[2]].form != "tb"}

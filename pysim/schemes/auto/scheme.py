@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pysim.dependence.dependences import Dependences
     from pysim.machine.config import Config
     from pysim.program.job import Job
+    from pysim.schemes.core_tables import CoreTables
     from pysim.schemes.hardware_cost import Sizes
     from pysim.schemes.launch_plan import LaunchPlan
 
@@ -83,6 +84,20 @@ def _chosen(forms: Forms, hints: LaunchHints) -> ChosenForms:
     )
 
 
+def _of_table(values: Mapping[str, int]) -> dict[str, int]:
+    """Return the parameters with the table's: counters of its own, of which each kernel may take all.
+
+    It takes the exact form, unless the first kernels of the window take too many (``scheme.auto.ahead``). An
+    entry has any number of ranges, as rules say what a counter releases.
+    """
+    return {
+        **values,
+        "scheme.table.entries": values["scheme.auto.counters"],
+        "scheme.table.share": 65536,
+        "scheme.table.consumers": 65536,
+    }
+
+
 class AutoTable(TableScheme):
     """The dependence table with edges from hints, in the form that pays."""
 
@@ -111,7 +126,18 @@ class AutoTable(TableScheme):
 
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
         """Return ``gs_order`` of a table whose edges the hardware computes."""
-        return super().core_order(job, values) | {"computed": 1, "patience": values["scheme.auto.ahead"]}
+        made = super().core_order(job, _of_table(values))
+        return made | {"computed": 1, "patience": values["scheme.auto.ahead"]}
+
+    def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
+        """Return the TB edges as group nodes, and the time to find them."""
+        return super().core_tables(job, known, _of_table(values))
+
+    def add_coarse_forms(
+        self, tables: CoreTables, job: Job, known: KnownEdges, values: Mapping[str, int]
+    ) -> CoreTables:
+        """Add coarser forms of all kernels' edges, under ``scheme.table.group``."""
+        return super().add_coarse_forms(tables, job, known, _of_table(values))
 
     def launch_plan(
         self, options: Sequence[str], job: Job, deps: Dependences, config: Config
@@ -151,7 +177,7 @@ class AutoTable(TableScheme):
             Structure("places of hints", sizes.window, span),
             Structure("hints of the window", held, hint),
             Structure("rules", values["scheme.auto.rules"], rule),
-            Structure("counters", values["scheme.table.entries"], counter),
+            Structure("counters", values["scheme.auto.counters"], counter),
             Structure("TBs with edges of their own", values["scheme.auto.tbs"], state),
             *ahead,
             *even,
@@ -162,15 +188,7 @@ TB_AUTO = AutoTable(
     "tb_auto",
     "Hints alone: each edge is of kernels or TBs, and TBs start ahead, as the scheduler decides.",
     "gpu.cp.stream_gap",
-    pins=(
-        ("scheme.prologue", 1),
-        ("scheme.placement", "ahead"),
-        ("scheme.table.entries", 2560),
-        # the exact form, unless the first kernels of the window take too many (scheme.auto.ahead)
-        ("scheme.table.share", 1),
-        # rules say what a counter releases
-        ("scheme.table.consumers", 65536),
-    ),
+    pins=(("scheme.prologue", 1), ("scheme.placement", "ahead")),
     options=PRIORITIES
     | COHERENCE
     | {

@@ -23,7 +23,7 @@ endif
 # a command for each C file, as many at once as there are processors
 EACH := printf '%s\n' $(C_FILES) | xargs -P $(shell nproc 2>/dev/null || echo 2) -n 1
 
-.PHONY: help setup build gru test deep slurm browser extras wheel nightly check types sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro microbench utilization hardware peer gaps kernels suites validation library results site clean
+.PHONY: help setup build gru test deep slurm browser extras wheel nightly check types sanitize fuzz oracle golden guard bench readme performance accuracy budget energy blockmaestro dynamic microbench utilization hardware peer gaps kernels suites validation library results site clean
 .DEFAULT_GOAL := help
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo "make readme    README.md, docs/gru.md, dependences.md, time_series.md, long_runs.md, parameters.md and tables.md, anew"
 	@echo "make microbench  docs/microbench.md: the simulated constants of an H200, anew"
 	@echo "make energy    docs/energy.md: the energy table against measured board power, anew"
+	@echo "make dynamic   docs/dynamic.md: what tb_auto keeps on the chip, anew; RESULTS=FILE.h5: of study_dynamic.py"
 	@echo "make blockmaestro  docs/blockmaestro.md: its applications under all schemes, anew (minutes)"
 	@echo "make accuracy  docs/accuracy.md: DeepBench, and what README.md quotes of it, anew"
 	@echo "make budget    the error budget of docs/accuracy.md, anew"
@@ -213,6 +214,10 @@ validation: $(FULL)
 # RESULTS="FILE.h5 ...": of configs/validate.py
 library: $(FULL)
 	$(PY) -m docs.builders --library $(RESULTS)
+
+# RESULTS=FILE.h5: of configs/study_dynamic.py
+dynamic: $(FULL)
+	$(PY) -m docs.builders --dynamic $(RESULTS)
 
 # RESULTS=FILE.h5: of configs/study_networks.py, whose study is written instead
 results: $(FULL)

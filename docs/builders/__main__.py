@@ -17,6 +17,7 @@ from pysim import stats
 from . import (
     accuracy,
     blockmaestro,
+    dynamic,
     energy,
     figures,
     hardware,
@@ -60,6 +61,12 @@ PAGES = (
         RESULT,
     ),
     Page("budget", "the error budget of docs/accuracy.md", accuracy.budget),
+    Page(
+        "dynamic",
+        "docs/dynamic.md: what tb_auto keeps, or its tables from a saved result",
+        dynamic.write,
+        RESULT,
+    ),
     Page("energy", "docs/energy.md (a minute or two)", energy.write),
     Page("gaps", "docs/estimates.md (two minutes)", figures.gaps),
     Page("hardware", "docs/hardware-cost.md (five minutes)", hardware.write),

@@ -35,6 +35,7 @@ SLOW = (
     "configs/microbench.py",
     "configs/seqpoint.py",
     "configs/stream_k.py",
+    "configs/study_dynamic.py",
     "configs/study_networks.py",
     "configs/table_size.py",
     "configs/validate.py",

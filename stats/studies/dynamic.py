@@ -27,7 +27,8 @@ def ran(table: Table, variant: str | None = None) -> Table:
     some = table["status"] == b"ok"
     if variant is not None:
         some &= table["variant"] == variant.encode()
-    return table[some]
+    made: Table = table[some]
+    return made
 
 
 def times(table: Table) -> dict[tuple[str, str, str], dict[str, float]]:

@@ -52,7 +52,8 @@ def rows(times, variant="-", case="x", half="tuning"):
     for scheme, time in times.items():
         best = min([t for name, t in times.items() if name in SCRIPT["RIVALS"]], default=80.0)
         made.append(
-            {"run": len(made), "group": "mixed", "case": case, "gpu": "h200", "half": half, "variant": variant}
+            {"run": len(made), "group": "mixed", "case": case, "gpu": "h200", "half": half}
+            | {"variant": variant}
             | {"workload": case, "scheme": scheme, "status": "ok", "reason": "", "time_us": time}
             | {"stream_us": 100.0, "estimate_us": 50.0, "best_us": best, "share": (100 - time) / 50}
             | {"over_best": best / time, "hint_bytes": 32.0, "tb_pairs": 0.5}

@@ -18,13 +18,11 @@ KEYS = ("group", "case", "gpu", "variant")
 
 def options_of():
     """Read the command line; ``args`` besides, for what decides no result."""
-    from argparse import ArgumentTypeError
     from pathlib import Path
 
-    from pysim.cli.options import SINGLE_RUN, make_parser, name_list, names_of, positive_int
+    from pysim.cli.many_runs import several_gpus
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of, positive_int
     from pysim.cli.script import Script
-    from pysim.errors import ConfigError
-    from pysim.machine.devices import device
     from pysim.workloads.studies.dynamic import ABLATION, GROUPS, SENSITIVITY
 
     parser = make_parser(
@@ -47,16 +45,7 @@ def options_of():
     parser.add_argument("--jobs", type=positive_int, default=None, metavar="N", help=text)
     parser.add_argument("--dry-run", action="store_true", help="plan the points and count them, no more")
     args = parser.parse_args()
-    try:
-        args.gpus = name_list(args.gpu) if isinstance(args.gpu, str) else args.gpu
-    except ArgumentTypeError as error:
-        parser.error(f"--gpu: {error}")
-    for name in args.gpus:
-        try:
-            device(name)
-        except ConfigError as error:
-            parser.error(f"--gpu: {error}")
-    args.gpu = args.gpus[0]
+    several_gpus(parser, args)
     args.labels = kinds[args.variants]
     args.schemes = ("stream", *(name for name in args.schemes if name != "stream"))
     return Script.start("study_dynamic", parser, args, ("groups", "variants", "quick", "gpus")), args
@@ -131,15 +120,14 @@ def main():
     script, args = options_of()
 
     from pysim import stats
+    from pysim.cli.many_runs import begin
     from pysim.stats.studies.dynamic import plain, sections
     from pysim.stats.studies.dynamic_picture import draw_dynamic
     from pysim.sweep.engines.local import Local
     from pysim.workloads.studies.dynamic import points
 
     options, chosen = script.options, script.workload
-    stats.check_writable(script.path, options.force, script.configuration)
-    log = stats.Log(options.quiet)
-    show = log.say if options.json else print
+    _, show = begin(script, stats)
     planned = points(
         chosen["groups"], args.labels, chosen["gpus"], options.schemes, options.overrides(), chosen["quick"]
     )

@@ -24,13 +24,11 @@ FIGURES = (
 
 def options_of():
     """Read the command line; ``args`` besides, for what decides no result."""
-    from argparse import ArgumentTypeError
     from pathlib import Path
 
-    from pysim.cli.options import SINGLE_RUN, make_parser, name_list, names_of, positive_int
+    from pysim.cli.many_runs import several_gpus
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of, positive_int
     from pysim.cli.script import Script
-    from pysim.errors import ConfigError
-    from pysim.machine.devices import device
     from pysim.workloads.studies.networks import NETWORKS
 
     parser = make_parser(
@@ -53,16 +51,7 @@ def options_of():
     parser.add_argument("--jobs", type=positive_int, default=None, metavar="N", help=text)
     parser.add_argument("--dry-run", action="store_true", help="plan the points and count them, no more")
     args = parser.parse_args()
-    try:
-        args.gpus = name_list(args.gpu) if isinstance(args.gpu, str) else args.gpu
-    except ArgumentTypeError as error:
-        parser.error(f"--gpu: {error}")
-    for name in args.gpus:
-        try:
-            device(name)
-        except ConfigError as error:
-            parser.error(f"--gpu: {error}")
-    args.gpu = args.gpus[0]
+    several_gpus(parser, args)
     args.schemes = (BASE, *(name for name in args.schemes if name != BASE))
     return Script.start("study_networks", parser, args, ("networks", "passes", "quick", "gpus")), args
 

@@ -1,14 +1,19 @@
-"""What scripts that make many runs share: they begin, simulate one job, and print a table row by row."""
+"""What scripts that make many runs share: GPUs, how they begin, one job, a table row by row."""
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pysim.errors import WorkloadError
+from pysim.errors import ConfigError, WorkloadError
+from pysim.machine.devices import device
+
+from .options import name_list
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
     from types import ModuleType
 
     import numpy as np
@@ -17,6 +22,23 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
 
     from .script import Script
+
+
+def several_gpus(parser: ArgumentParser, args: Namespace) -> None:
+    """Set ``args.gpus`` to the GPUs that ``--gpu`` lists, and ``args.gpu`` to the first.
+
+    Ends the process with a line on stderr for one that there is not, or that is listed twice.
+    """
+    try:
+        args.gpus = name_list(args.gpu) if isinstance(args.gpu, str) else args.gpu
+    except ArgumentTypeError as error:
+        parser.error(f"--gpu: {error}")
+    for name in args.gpus:
+        try:
+            device(name)
+        except ConfigError as error:
+            parser.error(f"--gpu: {error}")
+    args.gpu = args.gpus[0]
 
 
 def begin(script: Script, stats: ModuleType, unit: str = "TBs") -> tuple[Any, Callable[[str], None]]:

@@ -38,8 +38,8 @@ def test_help_imports_nothing_heavy(tmp_path: Path, name: str) -> None:
 
 # scripts whose help lists workloads, suites or schemes: these are defined beside what they make, with numpy
 NAMING = (
-    "accelsim_rows", "acs_suite", "blockmaestro_suite", "compare_schemes", "seqpoint", "study_networks",
-    "table_size", "validate",
+    "accelsim_rows", "acs_suite", "blockmaestro_suite", "compare_schemes", "seqpoint", "study_dynamic",
+    "study_networks", "table_size", "validate",
 )  # fmt: skip
 
 

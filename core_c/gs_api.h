@@ -76,6 +76,7 @@ typedef struct gs_launch {
     uint64_t
         evaluate;    /* table, ticks: to compute what the end of one of its TBs counts down; one at a time */
     uint32_t places; /* entries of the window that it takes: 1, or more if it replaces several kernels */
+    uint32_t words;  /* table: words of its hints in the store; times places */
     uint32_t
         footprint; /* table: B that a TB's ranges take in memory, see learned_footprints.c; 0: not used */
     uint32_t
@@ -166,6 +167,7 @@ typedef struct gs_order {
     uint32_t placement; /* table: 0 where a slot is free; 1 an even share of an SM, while an older kernel has
                            not ended; 2 where the last producer ran, if there is room; 3 as 1 of the oldest
                            kernel with TBs left, where it has a prologue */
+    uint32_t store;     /* table: words of hints of admitted kernels; 0: no limit */
     uint32_t patience;  /* table: so many kernels are admitted in any form of their nodes, later ones in the
                            exact form; 0: all in any form */
     uint32_t affinity;  /* 2: ready TBs that are searched for one whose producer ran where a slot is free */

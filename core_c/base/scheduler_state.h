@@ -169,7 +169,8 @@ typedef struct gs_sched {
     u64 accounted;                          /* idle time is counted up to here */
     gs_idles idle;                          /* sums of idle time by reason */
     u32 idle_sms, idle_reason;
-    u32 next_admit, active, oldest_undispatched, finished, kernels_done, pad;
+    u32 next_admit, active, oldest_undispatched, finished, kernels_done;
+    u32 words; /* of hints of admitted kernels that have not ended */
     u64 admit_at;
     u64 barrier_lifted_at;     /* no kernel is admitted before: the gap after a barrier of a table scheme */
     u32 barrier_running, pad2; /* 1: a kernel after a barrier has not ended */

@@ -490,7 +490,7 @@ typedef struct gs_scheme_auto_params {
     int64_t reduce;
     /* tb_auto: words of hints a launch may have: one for each strided range, and one or two more for rows and further loops; of a launch with more, operands are stated as a whole, or joined (our choice). [count] */
     int64_t hints;
-    /* tb_auto: words of hints of the window for which the scheduler has room: two of each kernel, the rest for those that have more, in launch order (our choice; at least two a kernel of the window). [count] */
+    /* tb_auto: words of hints for which the scheduler has room; a kernel that finds too few is not admitted (our choice). [count] */
     int64_t store;
     /* tb_auto: counters for which the scheduler has room (our choice). [count] */
     int64_t counters;
@@ -504,7 +504,7 @@ typedef struct gs_scheme_auto_params {
     int64_t compare;
     /* tb_auto: time to set up a rule and its counters (assumed: a pipelined division a nanosecond). [tick] */
     int64_t rule;
-    /* tb_auto: time to compute by a rule what the end of a TB counts down (assumed: four units of a multiplication a nanosecond each). [tick] */
+    /* tb_auto: time to compute by a rule what the end of a TB counts down (assumed: eight units of a multiplication a nanosecond each). [tick] */
     int64_t evaluate;
     /* tb_auto: from a launch's first comparison to its first answer (assumed). [tick] */
     int64_t latency;

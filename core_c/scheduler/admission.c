@@ -13,12 +13,20 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/wavefront_buffer.h"
 
+/* Words that a kernel takes in the store of hints. */
+static u32 words_of(const gs_sim *sim, u32 kernel)
+{
+    const gs_launch *l = gs_launches(sim) + kernel;
+    return (u32)gs_min((u64)l->words * l->places, sim->order.store);
+}
+
 void gs_admit_plan(gs_sim *sim, u64 t)
 {
     gs_sched *d = &sim->sched;
     if (!sim->order.tb_edges || d->admit_at != GS_NEVER || d->footprint_waits ||
         d->next_admit == sim->n_launches || d->active >= sim->order.window || d->barrier_running ||
         !gs_table_has_room(sim, d->next_admit) ||
+        d->words + words_of(sim, d->next_admit) > sim->order.store ||
         (sim->order.ahead && d->next_admit - d->oldest_unfinished >= sim->order.ahead)) {
         return;
     }
@@ -65,6 +73,7 @@ void gs_admit_next(gs_sim *sim, u64 t)
     d->admit_free =
         t + (gs_host_copy_is_free(sim, kernel) ? 0 : sim->order.admit) + gs_launches(sim)[kernel].enter;
     d->active += gs_launches(sim)[kernel].places;
+    d->words += words_of(sim, kernel);
     d->barrier_running = gs_launches(sim)[kernel].barrier;
     d->segments += gs_launches(sim)[kernel].segments;
     gs_kernels(sim)[kernel].record.admitted = t;
@@ -144,6 +153,7 @@ void gs_admit_leave_window(gs_sim *sim, u32 kernel)
     gs_sched *d = &sim->sched;
     const gs_kernel *kernels = gs_kernels(sim);
     d->active -= gs_launches(sim)[kernel].places;
+    d->words -= words_of(sim, kernel);
     d->segments -= gs_launches(sim)[kernel].segments;
     while (d->oldest_unfinished < sim->n_launches &&
            kernels[d->oldest_unfinished].done == kernels[d->oldest_unfinished].tbs) {

@@ -95,9 +95,10 @@ def test_an_operand_without_a_rule_is_stated_as_a_whole():
     one = kernel("one", 200, (a, "write", scattered(a)))
     two = kernel("two", 200, (a, "read", shifted(a)), (b, "write", shifted(b)))
     job = Job("job", [one, two])
-    hints = launch_hints(job, values())
+    few = values(scheme__auto__hints=64)
+    hints = launch_hints(job, few)
     assert hints.count.tolist() == [1, 2]
-    forms = choose(hints.job, dependences(hints.job), hints, values())
+    forms = choose(hints.job, dependences(hints.job), hints, few)
     assert [(p.producer, p.kernel, p.reason, p.form) for p in forms.pairs] == [(0, 1, "most", "kernel")]
     assert forms.whole == [(), (0,)]
     # with room for its many hints, it is told TB by TB
@@ -106,7 +107,7 @@ def test_an_operand_without_a_rule_is_stated_as_a_whole():
 
 
 def test_many_operands_share_hints():
-    """The store has room for two words of each kernel of the window, and for more in launch order."""
+    """A launch has so many words of hints at most; beyond them operands are joined."""
     memory = Memory()
     inputs = [memory.tensor(f"i{n}", 1, 64, 4) for n in range(40)]
     makers = [kernel(f"m{n}", 1, (t, "write", shifted(t))) for n, t in enumerate(inputs)]
@@ -204,3 +205,27 @@ def test_each_pair_has_a_row_and_explain_says_why():
     assert f"edges between TBs to kernel {few['producer_kernel']} (" in text
     assert REASONS["few"].text in text
     assert REASONS["few"].text not in made.explain("tb_static", int(few["kernel"]), 0)
+
+
+def test_a_kernel_waits_for_room_in_the_store():
+    """A small store admits fewer kernels at once, and all run."""
+    job = make("gru:hidden=64,batch=4,timesteps=3,layers=2")
+    roomy = execute(job, "tb_auto", oracle()).totals.end
+    tight = execute(job, "tb_auto", oracle(scheme__auto__store=12)).totals.end
+    assert tight > roomy
+
+
+def test_a_view_that_is_cut_takes_one_hint():
+    """Three TBs a row of a gate's columns, the third cut at their end."""
+    memory = Memory()
+    gates, out = memory.tensor("gates", 4, 240, 4), memory.tensor("out", 4, 240, 4)
+
+    def regions(tbs):
+        first = 80 + tbs % 3 * 32
+        return np.stack([tbs // 3, tbs // 3 + 1, first, np.minimum(first + 32, 160)], axis=1)
+
+    one = kernel("one", 12, (gates, "write", regions))
+    two = kernel("two", 12, (gates, "read", regions), (out, "write", regions))
+    hints = launch_hints(Job("job", [one, two]), values())
+    assert hints.count.tolist() == [1, 2]
+    assert hints.words.tolist() == [2, 4]

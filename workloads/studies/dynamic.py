@@ -112,17 +112,17 @@ def _sweep(label: str, path: str, values: Sequence[Value]) -> dict[str, Variant]
 
 
 SENSITIVITY = (
-    _sweep("window", "scheme.window", (8, 16, 32, 128))
-    | _sweep("words of hints", f"{_AUTO}store", (128, 256, 1024, 4096))
-    | _sweep("rules", f"{_AUTO}rules", (16, 128, 8192))
-    | _sweep("counters", f"{_AUTO}counters", (256, 1024, 16384))
+    _sweep("window", "scheme.window", (8, 16, 128))
+    | _sweep("words of hints", f"{_AUTO}store", (128, 256, 1024))
+    | _sweep("rules", f"{_AUTO}rules", (16, 128))
+    | _sweep("counters", f"{_AUTO}counters", (256, 1024))
     | _sweep("states of TBs", f"{_AUTO}tbs", (1024, 4096))
     | _sweep("ns a comparison", f"{_AUTO}compare", (0.25, 1.0))
-    | _sweep("ns an evaluation", f"{_AUTO}evaluate", (1.0, 4.0))
+    | _sweep("ns an evaluation", f"{_AUTO}evaluate", (0.25, 1.0))
     | _sweep("ns of latency", f"{_AUTO}latency", (1000.0,))
     | _sweep("share of TBs needed", f"{_AUTO}share", (0.1, 0.5))
     | _sweep("share of TBs that wait", f"{_AUTO}waiting", (0.25, 0.75))
-    | _sweep("share of hints missing", f"{_AUTO}missing", (0.01, 0.05, 0.1, 0.2, 0.5))
+    | _sweep("share of hints missing", f"{_AUTO}missing", (0.01, 0.05, 0.2, 0.5))
     | _sweep("hints of so many percent", f"{_AUTO}widen", (150, 200, 400, 800))
 )
 VARIANTS = ABLATION | SENSITIVITY

@@ -7,7 +7,6 @@ programmer or a compiler of tiles knows. An operand takes as many hints as its l
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,19 +27,37 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-LEAST = 2  # words for which each kernel of the window has room: what it reads, and what it writes
+LEAST = 2  # words of a launch: what it reads, and what it writes
 LEVELS = 3  # nested loops of a hint
-# a hint is a word, and one or two more: what they hold, and bits
+LOOP = {"how often": 16, "how far": 28}
+# a hint is a word, and one or two more: what they hold, and bits. It is cut at the ends of a view.
 WORDS = (
     # of consecutive bytes that move by a loop over the TBs
-    {"mode": 2, "loops": 2, "address": 48, "bytes": 24, "how often": 16, "how far": 32},
+    {
+        "mode": 2,
+        "loops": 2,
+        "address": 48,
+        "bytes": 24,
+        "begin": 16,
+        "end": 32,
+        "how often": 16,
+        "how far": 28,
+    },
     # of rows, or of two loops
-    {"rows": 16, "distance of rows": 24, "how often": 16, "how far": 32},
-    {"how often": 16, "how far": 32},
+    {
+        "rows": 16,
+        "distance of rows": 24,
+        "begin of a row": 16,
+        "end of a row": 24,
+        "how often": 16,
+        "how far": 28,
+    },
+    {"how often": 16, "how far": 28},
 )
 WORD_BITS = max(sum(word.values()) for word in WORDS)
 WORD_BYTES = -(-WORD_BITS // 8)
-ONE = (1, 1)  # hints and words of one range
+# hints and words of one range, and of runs of elements
+ONE, LINEAR = (1, 1), (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +80,33 @@ class LaunchHints:
         return np.array([int(each[:, 3].sum()) for each in self.operands], np.int64)
 
     @property
+    def words(self) -> Ints:
+        """Words of the hints of each launch."""
+        return np.array([int(each[:, 4].sum()) for each in self.operands], np.int64)
+
+    @property
     def packet_bytes(self) -> Ints:
         """Bytes of the hints in each launch packet."""
-        return np.array([int(each[:, 4].sum()) for each in self.operands], np.int64) * WORD_BYTES
+        return self.words * WORD_BYTES
 
     def rules(self, kernel: int, producer: int) -> int:
         """Return the pairs of hints of two launches that conflict: each is a rule for edges between TBs.
 
         Such a rule follows from two hints by a division a loop: which TBs of the one meet a TB of the other.
         """
+        a, b, meet = self._meeting(kernel, producer)
+        return int((a[..., 3] * b[..., 3])[meet].sum())
+
+    def evaluated(self, kernel: int, producer: int) -> int:
+        """Return the rules that the end of a TB of ``producer`` evaluates: of one of an operand's hints."""
+        a, _, meet = self._meeting(kernel, producer)
+        return int((a[..., 3] + 0 * meet)[meet].sum())
+
+    def _meeting(self, kernel: int, producer: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+        """Return the operands of two launches, (n, 1, 5) and (1, m, 5), and which conflict, (n, m)."""
         a, b = self.operands[kernel][:, None], self.operands[producer][None]
         meet = (a[..., 0] < b[..., 1]) & (b[..., 0] < a[..., 1]) & ((a[..., 2] | b[..., 2]) != 0)
-        return int((a[..., 3] * b[..., 3])[meet].sum())
+        return a, b, meet
 
 
 def size_of(rows: Ints) -> tuple[int, int]:
@@ -128,30 +160,54 @@ def _joined(starts: Ints, shape: Ints, nested: Ints) -> tuple[Ints, Ints, Ints]:
     return starts[first], np.column_stack([shape[first], lengths, moved]), nested[first] + ~alone
 
 
+def _is_linear(rows: Ints, width: int) -> bool:
+    """Whether TBs touch consecutive runs of equal length of the elements of a matrix, row after row.
+
+    ``rows``: as of ``size_of``, whole rows that hold the runs; ``width``: elements of a row. Such a hint
+    states the run's length in place of the second loop: elements are numbered along the rows.
+    """
+    count = len(rows)
+    if count < 2 or (rows[:, 1] != rows[0, 1]).any() or (rows[:, 3] != rows[0, 3]).any():
+        return False
+    begin, end = rows[:, 0] - rows[0, 0], rows[:, 0] - rows[0, 0] + rows[:, 2]
+    place = np.arange(count, dtype=np.int64)
+    # run t begins in row ``begin[t]`` and ends in row ``end[t] - 1``; the last run may be cut
+    lowest = max(
+        int((-(-begin[1:] * width // place[1:])).max()), int(((end[:-1] - 1) * width // place[1:] + 1).max())
+    )
+    highest = min(
+        int((-(-(begin[1:] + 1) * width // place[1:]) - 1).min()), int((end[:-1] * width // place[1:]).min())
+    )
+    return bool(lowest <= highest)
+
+
 def _touched(access: Access, tbs: int) -> Ints:
     """Return what each TB touches of an operand: first row and column, rows and columns, int64 (n, 4).
 
-    At the ends of the operand a rectangle may be cut; the hint is not, and hardware cuts it.
+    A rectangle may be cut at the ends of what all TBs touch, a view of the operand; the hint is not, and
+    hardware cuts it.
     """
-    tensor = access.tensor
     row0, row1, col0, col1 = checked_regions(access, np.arange(tbs, dtype=np.int64)).T
     some = (row0 < row1) & (col0 < col1)
     high, wide = row1 - row0, col1 - col0
     most_high, most_wide = (int(size[some].max(initial=0)) for size in (high, wide))
-    row0, high = _uncut(row0, row1, tensor.rows, most_high)
-    col0, wide = _uncut(col0, col1, tensor.cols, most_wide)
+    row0, high = _uncut(row0, row1, some, most_high)
+    col0, wide = _uncut(col0, col1, some, most_wide)
     made: Ints = np.stack([row0, col0, high, wide], axis=1)[some]
     return made
 
 
-def _uncut(first: Ints, end: Ints, limit: int, most: int) -> tuple[Ints, Ints]:
-    """Return (first, length) of ranges as they were before the ends of an operand, 0 and ``limit``, cut them.
+def _uncut(first: Ints, end: Ints, some: NDArray[np.bool_], most: int) -> tuple[Ints, Ints]:
+    """Return (first, length) of ranges as they were before the ends of all of them cut them.
 
-    ``most``: the length of one that is not cut.
+    ``some``: those that are not empty; ``most``: the length of one that is not cut.
     """
-    low, high = (first == 0) & (end < limit), end == limit
-    first = np.where(low, end - most, first)
-    return first, np.where(low | high, most, end - first)
+    if not some.any():
+        return first, end - first
+    low, high = int(first[some].min()), int(end[some].max())
+    at_begin, at_end = (first == low) & (end < high), end == high
+    first = np.where(at_begin, end - most, first)
+    return first, np.where(at_begin | at_end, most, end - first)
 
 
 def _whole(access: Access) -> Access:
@@ -208,6 +264,12 @@ def _operands(kernel: Kernel, sizes: Sequence[tuple[int, int]], changing: Ints) 
     return np.array(made, np.int64).reshape(-1, 5)
 
 
+def _size(access: Access, tbs: int) -> tuple[int, int]:
+    """Return hints and words of an operand."""
+    rows = _touched(access, tbs)
+    return LINEAR if _is_linear(rows, access.tensor.cols) and size_of(rows)[1] > LINEAR[1] else size_of(rows)
+
+
 def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bool]:
     """Return a launch that touches what its hints state, its operands, and whether hints tell TBs apart.
 
@@ -220,9 +282,7 @@ def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bo
     if kernel.footprint is not None:
         return *_coarse(kernel, changing, limit), False
     accesses = list(kernel.accesses)
-    sizes = [
-        size_of(_touched(each, kernel.tbs)) if _needs_hint(each, changing) else (0, 0) for each in accesses
-    ]
+    sizes = [_size(each, kernel.tbs) if _needs_hint(each, changing) else (0, 0) for each in accesses]
     while sum(words for _, words in sizes) > limit and max(words for _, words in sizes) > 1:
         most = max(range(len(sizes)), key=lambda place: sizes[place][1])
         sizes[most], accesses[most] = ONE, _whole(accesses[most])
@@ -234,11 +294,7 @@ def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bo
 
 
 def launch_hints(job: Job, values: Mapping[str, int]) -> LaunchHints:
-    """Return the hints of all launches; a share ``scheme.auto.missing`` of kernels, but no copy, has none.
-
-    Each kernel of the window has room for ``LEAST`` words; the rest of ``scheme.auto.store`` is for those
-    that have more, in launch order.
-    """
+    """Return the hints of all launches; a share ``scheme.auto.missing`` of kernels, but no copy, has none."""
     told_job = stated(job, values["scheme.auto.widen"])
     share = values["scheme.auto.missing"] / 65536
     lost = np.random.default_rng(values["sim.seed"]).random(len(job.kernels)) < share
@@ -247,17 +303,11 @@ def launch_hints(job: Job, values: Mapping[str, int]) -> LaunchHints:
     by_tb = np.zeros(len(job.kernels), bool)
     made: list[Kernel] = []
     changing = written_by_job(job)
-    window = min(values["scheme.window"], len(job.kernels))
-    more = max(0, values["scheme.auto.store"] - LEAST * window)  # words beyond the least, for all
-    taken: deque[int] = deque([0] * (window - 1))  # of them, by the kernels before in the window
+    limit = max(LEAST, min(values["scheme.auto.hints"], values["scheme.auto.store"]))
     for index, kernel in enumerate(told_job.kernels):
-        told, extra = kernel, 0
+        told = kernel
         if not lost[index]:
-            limit = min(values["scheme.auto.hints"], LEAST + more - sum(taken))
-            told, operands[index], by_tb[index] = hinted(kernel, changing, max(LEAST, limit))
-            extra = max(0, int(operands[index][:, 4].sum()) - LEAST)
+            told, operands[index], by_tb[index] = hinted(kernel, changing, limit)
         made.append(told)
-        taken.append(extra)
-        taken.popleft()
     changed = any(told is not kernel for told, kernel in zip(made, job.kernels, strict=True))
     return LaunchHints(replace(job, kernels=made) if changed else job, operands, by_tb, lost)

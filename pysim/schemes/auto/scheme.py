@@ -58,12 +58,16 @@ def _admission_ticks(
     return spent.astype(np.uint64)
 
 
-def _evaluation_ticks(job: Job, forms: Forms, values: Mapping[str, int]) -> NDArray[np.uint64]:
+def _evaluation_ticks(
+    job: Job, hints: LaunchHints, forms: Forms, values: Mapping[str, int]
+) -> NDArray[np.uint64]:
     """Return the ticks in which the scheduler computes what the end of a TB of each launch counts down."""
     spent = np.zeros(len(job.kernels), np.uint64)
     for pair in forms.pairs:
         if pair.form == "tb" and job.kernels[pair.producer].copy is None:
-            spent[pair.producer] += np.uint64(pair.rules * values["scheme.auto.evaluate"])
+            spent[pair.producer] += np.uint64(
+                hints.evaluated(pair.kernel, pair.producer) * values["scheme.auto.evaluate"]
+            )
     return spent
 
 
@@ -115,7 +119,10 @@ class AutoTable(TableScheme):
         forms = choose(job, inherit_producers(job, deps), hints, values)
         spent = _admission_ticks(job, hints.count, forms, values)
         none = np.zeros(len(spent), np.uint64)
-        launch = {"evaluate": _evaluation_ticks(job, forms, values)}
+        launch = {
+            "evaluate": _evaluation_ticks(job, hints, forms, values),
+            "words": hints.words.astype(np.uint32),
+        }
         chosen = _chosen(forms, hints)
         return KnownEdges(forms.deps, barrier, spent, none, launch=launch, whole=forms.whole, chosen=chosen)
 
@@ -127,7 +134,8 @@ class AutoTable(TableScheme):
     def core_order(self, job: Job, values: Mapping[str, int]) -> dict[str, Any]:
         """Return ``gs_order`` of a table whose edges the hardware computes."""
         made = super().core_order(job, _of_table(values))
-        return made | {"computed": 1, "patience": values["scheme.auto.ahead"]}
+        store = max(LEAST, values["scheme.auto.store"])
+        return made | {"computed": 1, "patience": values["scheme.auto.ahead"], "store": store}
 
     def core_tables(self, job: Job, known: KnownEdges, values: Mapping[str, int]) -> CoreTables:
         """Return the TB edges as group nodes, and the time to find them."""
@@ -153,7 +161,7 @@ class AutoTable(TableScheme):
 
         Which TBs a counter releases follows from its rule, so that no list and no range is kept.
         """
-        held = max(values["scheme.auto.store"], LEAST * sizes.window)
+        held = max(LEAST, values["scheme.auto.store"])
         span = (
             Field("first", bits_for(held), "word of its hints, which are in launch order"),
             Field("words", bits_for(values["scheme.auto.hints"] + 1), "of its hints"),

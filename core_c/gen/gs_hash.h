@@ -2,4 +2,4 @@
 #pragma once
 
 /* what the core was built from; pysim/_ffi.py compares it with the tables it imports */
-#define GS_TABLES_HASH 0xa494edcf716dde09ULL
+#define GS_TABLES_HASH 0xb86c3109f7e807f7ULL

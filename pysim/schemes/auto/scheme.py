@@ -119,7 +119,7 @@ class AutoTable(TableScheme):
         forms = choose(job, inherit_producers(job, deps), hints, values)
         spent = _admission_ticks(job, hints.count, forms, values)
         none = np.zeros(len(spent), np.uint64)
-        launch = {
+        launch: dict[str, NDArray[Any]] = {
             "evaluate": _evaluation_ticks(job, hints, forms, values),
             "words": hints.words.astype(np.uint32),
         }

@@ -24,6 +24,7 @@ PYSIM = (
     "pysim.trace",
     "pysim.profile",
     "pysim.cli",
+    "pysim.planner",
     "pysim.sweep",
 )
 WORKLOADS = (
@@ -63,6 +64,8 @@ COMMANDS = (
     "cli/results/timeline",
     "cli/script",
     "cli/writing",
+    "planner/command",
+    "planner/runs",
     "sweep/commands",
     "sweep/engines/local",
     "sweep/folder",

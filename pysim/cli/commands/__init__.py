@@ -9,7 +9,10 @@ from pysim.cli.tree import Command
 from .batches import BATCHES
 from .jobs import JOBS
 from .lookups import LOOKUPS
+from .plans import PLANS
 from .profiles import PROFILES
 from .results import RESULTS
 
-COMMANDS: Mapping[str, Command] = {row.name: row for row in (*BATCHES, *PROFILES, *RESULTS, *LOOKUPS, *JOBS)}
+COMMANDS: Mapping[str, Command] = {
+    row.name: row for row in (*BATCHES, *PLANS, *PROFILES, *RESULTS, *LOOKUPS, *JOBS)
+}

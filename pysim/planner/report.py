@@ -173,7 +173,11 @@ class Report:
             f"again     {self.command(best)}",
         ]
         for name, row in self.distance().items():
-            plain = "not tried" if row["slower"] is None else f"{row['slower']:.1%} slower than the best plan"
-            chosen = "" if row["chosen"] == name else f"; {row['chosen']}: {row['chosen_slower']:.1%}"
-            lines.append(f"{name:<10}{plain}{chosen}")
+            slower, chosen = row["slower"], row["chosen"]
+            said = "not tried" if slower is None else f"{slower:.1%} slower than the best plan"
+            if chosen == str(best):
+                said += ", which is of this scheme" if slower else ""
+            elif chosen != name:
+                said += f"; {chosen}: {row['chosen_slower']:.1%}"
+            lines.append(f"{name:<10}{'is the best plan' if slower == 0 else said}")
         return lines

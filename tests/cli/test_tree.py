@@ -52,7 +52,7 @@ def test_choices_are_those_of_the_code() -> None:
     ("words", "text"),
     [
         (("devices", "--markdown"), "no --markdown here: it goes with parameters, tables\n"),
-        (("status", "x", "--schemes", "y"), "no --schemes here: it goes with run, sweep, timeline\n"),
+        (("status", "x", "--schemes", "y"), "no --schemes here: it goes with run, sweep, plan, timeline\n"),
         (("compare", "a", "b", "--tables", "runs"), "unknown option --tables: did you mean --table?\n"),
         (("dependences", "a", "--output", "b.h5"), "unknown option --output: did you mean --out?\n"),
         (("--verison",), "unknown option --verison: did you mean --version?\n"),

@@ -233,7 +233,7 @@ def test_pysim_lists_what_there_is() -> None:
         (("schemes", "strem"), "no scheme strem: did you mean stream?"),
         (("parameters", "gpu.l3"), "no parameter gpu.l3: did you mean gpu.l2?"),
         (("devices", "x.toml"), "x.toml: cannot be read"),
-        (("schemes", "--gpu", "v100"), "no --gpu here: it goes with run, sweep, what-if, workloads, "),
+        (("schemes", "--gpu", "v100"), "no --gpu here: it goes with run, sweep, plan, what-if, workloads, "),
         (("devices", "--nope"), "unknown option --nope\n"),
         (("tables", "foo"), "no table foo: there are runs, "),
     ],

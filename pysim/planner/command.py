@@ -10,8 +10,6 @@ from pysim.errors import WorkloadError
 from pysim.units import row_of, show
 
 if TYPE_CHECKING:
-    from pysim.stats.text.console import Log
-
     from .report import Report
 
 
@@ -50,9 +48,11 @@ def plan(args: argparse.Namespace) -> None:
             search.run()
         except KeyboardInterrupt:
             search.ended = "interrupted"
-            _print(made, args, log)
+            log.clear()
+            _print(made, args)
             raise
-    _print(made, args, log)
+    log.clear()
+    _print(made, args)
 
 
 def _machine_words(args: argparse.Namespace) -> tuple[str, ...]:
@@ -63,6 +63,5 @@ def _machine_words(args: argparse.Namespace) -> tuple[str, ...]:
     return (*words, *(("--without", ",".join(args.without)) if args.without else ()))
 
 
-def _print(made: Report, args: argparse.Namespace, log: Log) -> None:
-    log.clear()
+def _print(made: Report, args: argparse.Namespace) -> None:
     print(json.dumps(made.as_dict(), allow_nan=False) if args.json else made.text(args.rows))

@@ -15,10 +15,10 @@ PLANS = (
         "plan",
         "run and batches",
         "pysim.planner.command:plan",
-        "Search the fastest plan of a workload: schemes, their options, granularity, prologue, priority,"
-        " placement, caches. Sizes and times of hardware stay as the GPU and --set say; what --set sets"
-        " is not searched. Prints what was tried, with estimate and bound, the command line of the best"
-        " plan, and how far tb_auto, graph, pool and tb_static are from it.",
+        "Search the fastest plan of a workload. It chooses scheme, options, granularity, prologue, priority,"
+        " placement and caches. Sizes and times of hardware stay as the GPU and --set say; what --set sets is"
+        " not searched. Prints what was tried, with estimate and bound, the command line of the best plan,"
+        " and how far tb_auto, graph, pool and tb_static are from it.",
         (
             ("a GRU on an H200, 40 plans at most", f"pysim plan {_TINY} --budget 40 --jobs 1"),
             (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pysim.dependence.dependences import dependences
 from pysim.engine.run import simulate
-from pysim.errors import DependenceError, SimError, WorkloadError
+from pysim.errors import ConfigError, DependenceError, SimError, WorkloadError
 from pysim.machine.config import Config
 from pysim.machine.devices import device
 
@@ -64,7 +64,8 @@ def outcome_of(config: Config, job: Job, deps: Dependences, plan: Plan) -> Outco
     except DependenceError:
         raise  # a bug of the scheme
     except SimError as error:
-        return Outcome("refused", " ".join(str(error).split()))
+        status = "refused" if isinstance(error, ConfigError | WorkloadError) else "failed"
+        return Outcome(status, " ".join(str(error).split()))
     if result.interrupted:
         raise KeyboardInterrupt
     (row,) = result.listed()["runs"]

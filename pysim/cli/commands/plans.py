@@ -38,7 +38,13 @@ PLANS = (
             Option(
                 "seed", "N", SHARED["seed"].kind, 0, "seed of the search: the same one tries the same plans"
             ),
-            Option("jobs", "N", positive_int, None, "plans at a time (default: one a core)"),
+            Option(
+                "jobs",
+                "N",
+                positive_int,
+                None,
+                "plans at a time, each in a process that makes the job (default: one a core)",
+            ),
             Option("rows", "N", positive_int, 10, "fastest plans in the table; --json has all"),
             QUIET,
             JSON,

@@ -37,8 +37,8 @@ class Choice:
 
     ``values``: those that are tried beside the default (none given: all words of the parameter, or 0 and 1);
     ``schemes``: names, or a rule, of those that take it besides the schemes with an option that sets it;
-    ``needs``: (parameter, values) without one of which it decides nothing; ``first``: each of its values is
-    among the plans that are tried before the search.
+    ``needs``: (parameter, values) without one of which it decides nothing, or is refused; ``first``: each of
+    its values is among the plans that are tried before the search.
     """
 
     path: str
@@ -82,7 +82,7 @@ CHOICES: tuple[Choice, ...] = (
     Choice("scheme.placement"),
     Choice("scheme.sync.spread"),
     # caches
-    Choice("scheme.coherence"),
+    Choice("scheme.coherence", needs=("scheme.prologue", (0,))),  # with a prologue of plans, L1 is bypassed
     Choice("scheme.carveout", schemes=_any),
     # how software maps kernels to queues and threads
     Choice("scheme.queues.map"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .space import Plan, Space
 
 FEW = 4  # schemes whose best plans are descended from, at the same time
-RESTARTS = 8  # descents from changed plans, one after another, that find nothing better: the search ends
+RESTARTS = 24  # descents from changed plans, one after another, that find nothing better: the search ends
 CHANGES = 3  # parameters that a restart changes
 
 
@@ -59,6 +59,8 @@ class Search:
     seed: int = 0
     tried: dict[Plan, Outcome] = field(default_factory=dict)
     ended: str = ""
+    # parameters that have changed a time, of each scheme that was descended from
+    felt: dict[str, set[str]] = field(default_factory=dict)
 
     def best(self) -> Plan | None:
         """Return the fastest plan: of equally fast ones that with the fewest settings, then the first."""
@@ -116,27 +118,35 @@ class Search:
         return list(best.values())[:FEW]
 
     def _descend(self, here: Plan, draw: random.Random) -> Descent:
-        """Yield plans to try, a parameter at a time, and move to the best; end where none is better."""
+        """Yield plans to try, a parameter at a time, and move to the best; end where none is better.
+
+        Later descents of a scheme leave out the parameters that have changed no time in earlier ones.
+        """
         yield [here]
-        moved = True
+        paths, moved = self.space.paths(here), True
+        if here.base in self.felt:
+            paths = [path for path in paths if path in self.felt[here.base]]
+        felt = self.felt.setdefault(here.base, set())
         while moved:
             moved = False
-            for path in draw.sample(paths := self.space.paths(here), len(paths)):
+            for path in draw.sample(paths, len(paths)):
                 around = self.space.around(here, path)
                 yield around
+                if len({self.tried[plan].time_us for plan in (here, *around) if self.tried[plan].ran}) > 1:
+                    felt.add(path)
                 nearest = min((here, *around), key=self.rank)
                 if self.rank(nearest) < self.rank(here):
                     here, moved = nearest, True
         return here
 
     def _changed(self, draw: random.Random) -> Plan | None:
-        """Return one of the best few plans with some parameters changed by chance, one that is new.
+        """Return a start with some parameters changed by chance, one that is new.
 
         None: a number of draws has found none.
         """
-        ranked = sorted((plan for plan, outcome in self.tried.items() if outcome.ran), key=self.rank)
-        for _ in range(100 if ranked else 0):
-            made = draw.choice(ranked[:FEW])
+        starts = self._starts()
+        for _ in range(100 if starts else 0):
+            made = draw.choice(starts)
             for path in draw.sample(paths := self.space.paths(made), min(CHANGES, len(paths))):
                 made = draw.choice(self.space.around(made, path) or [made])
             if made not in self.tried:

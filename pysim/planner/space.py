@@ -101,7 +101,10 @@ class Space:
         """Whether the value of a parameter changes anything beside the others."""
         if row.needs is not None:
             path, words = row.needs
-            return kept.get(path, default_of(SCHEMES[base], path, self.config)) in words
+            # a scheme that pins the other parameter takes both
+            free = path in kept or all(pinned != path for pinned, _ in SCHEMES[base].pins)
+            if free and kept.get(path, default_of(SCHEMES[base], path, self.config)) not in words:
+                return False
         if row.path not in ("scheme.coherence", "scheme.carveout"):
             return True
         # a word may say what 'auto' comes to

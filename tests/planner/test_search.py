@@ -60,6 +60,9 @@ def test_a_plan_leaves_out_what_decides_nothing() -> None:
     )
     grouped = {"scheme.table.group": 0, "scheme.table.shortest": 0.0}
     assert space.plan("tb_static", grouped).settings == {"scheme.table.group": 0}
+    ahead = space.plan("tb_static", {"scheme.prologue": 1})
+    assert space.plan("tb_static", {"scheme.prologue": 1, "scheme.coherence": "tb"}) == ahead  # is refused
+    assert space.plan("tb_auto", {"scheme.coherence": "bypass"}).scheme == "tb_auto:bypass"
     fixed = Space(CONFIG, NAMES, ["scheme.priority"])
     assert "scheme.priority" not in fixed.paths(fixed.plan("pool", {}))
 

@@ -67,6 +67,7 @@ CHOICES: tuple[Choice, ...] = (
     Choice("scheme.table.shortest", (0, 250, 4000), _TABLES, needs=("scheme.table.group", (1,))),
     Choice("scheme.auto.share", (0, 0.1, 0.5, 1), ("tb_auto",)),
     Choice("scheme.auto.waiting", (0, 0.25, 0.75, 1), ("tb_auto",)),
+    Choice("scheme.auto.reduce", schemes=("tb_auto",)),
     Choice("scheme.bloom.per", schemes=("tb_bloom",)),
     Choice("scheme.sync.policy", first=True),
     Choice("scheme.sync.fused", first=True),

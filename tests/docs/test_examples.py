@@ -98,6 +98,7 @@ def _furnish(folder: Path) -> None:
     shutil.copy(MEASURED["h200"], folder / "measured" / "micro.json")
     (folder / "job.py").write_text(JOB, encoding="utf-8")
     (folder / "gru.toml").write_text(SWEEP, encoding="utf-8")
+    (folder / "waits.txt").write_text("layer*; start; start\n", encoding="utf-8")
     trace = ("write-trace", f"{TINY},hidden=64", "traces/gru")
     for words in (RUN, ("sweep", TINY, *GRID, "--quiet"), trace):
         done = pysim(*words, folder=folder)

@@ -42,7 +42,7 @@ JOBS = (
                 'pysim check --pdl gru:hidden=256,batch=8,timesteps=2 --at "after load gates_hh0" --prove',
             ),
             (
-                "lines KERNEL; WAIT; TRIGGER of a file, such as: gemm*; before load a; start",
+                "lines KERNEL; WAIT; TRIGGER of a file, such as: layer*; start; start",
                 "pysim check --pdl mlp --plan waits.txt --json",
             ),
             (

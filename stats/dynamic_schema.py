@@ -8,7 +8,7 @@ DYNAMIC = (
     RUN,
     Column("group", "S16", "text", "Set of workloads."),
     Column("case", "S32", "text", "Workload of it."),
-    Column("gpu", "S32", "text", "GPU."),
+    Column("gpu", "S32", "text", "GPU that is simulated."),
     Column("half", "S8", "text", "Half of all cases by hash: tuning or apart."),
     Column("variant", "S64", "text", "What is changed of tb_auto; -: nothing."),
     Column("workload", "S160", "text", "The workload with its keys."),

@@ -170,7 +170,7 @@ def test_records_bear_the_numbers_of_the_whole_job():
 
 def test_schemes_that_wait_inside_are_refused():
     over = {"sim.replay": "period", "scheme.hypothetical": 1}
-    runs = simulate(tiny(), make(GRU), "pdl", threads=1, overrides=over, baseline=False).frame("runs")
+    runs = simulate(tiny(), make(GRU), "cusync", threads=1, overrides=over, baseline=False).frame("runs")
     assert runs["status"].tolist() == ["refused"]
     assert "replay" in runs["reason"][0]
 

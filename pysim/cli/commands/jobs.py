@@ -38,8 +38,8 @@ JOBS = (
                 "pysim check --pdl gru:hidden=256,batch=8,timesteps=2",
             ),
             (
-                "a placement of your own: all kernels wait behind their first load of gates_hh0",
-                'pysim check --pdl gru:hidden=256,batch=8,timesteps=2 --at "after load gates_hh0" --prove',
+                "a placement of your own: all kernels wait at their start",
+                "pysim check --pdl gru:hidden=256,batch=8,timesteps=2 --at start --prove",
             ),
             (
                 "lines KERNEL; WAIT; TRIGGER of a file, such as: layer*; start; start",

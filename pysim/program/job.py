@@ -161,8 +161,8 @@ class Kernel:
         Whether schemes with programmatic dependent launch may launch it so; False: a memset, or a kernel
         whose caller does not ask for it. The launch before it and the one after it then do not overlap it.
     hints
-        What software states that each TB touches, at least as much as ``accesses``; None: just that. Scheme
-        ``tb_auto`` orders by it; ``tb_bloom`` takes ``accesses``.
+        What software states that each TB touches, at least as much as ``accesses``; None: just that. Schemes
+        ``tb_auto`` and ``tb_bloom`` order by it.
 
     Raises
     ------

@@ -29,6 +29,7 @@ from .hardware_cost import Structure
 from .known_edges import Hints, KnownEdges
 from .options import COHERENCE, PLACEMENTS, PRIORITIES, SchemeOption
 from .scheme import CARVEOUT, Scheme
+from .stated_hints import EXACT, stated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -320,7 +321,7 @@ class BloomTable(TableScheme):
 
     def known_edges(self, job: Job, deps: Dependences, values: Mapping[str, int]) -> KnownEdges:
         """Return the hints and the time of their lookups, beside the true edges."""
-        hints = launch_hints(job, values)
+        hints = launch_hints(stated(job, EXACT), values)
         return KnownEdges(deps, hints.barrier, hints.lookup_ticks, hints.insert_ticks, hints=hints)
 
     def carveout_mode(self, values: Mapping[str, int]) -> str:

@@ -229,3 +229,20 @@ def test_a_view_that_is_cut_takes_one_hint():
     hints = launch_hints(Job("job", [one, two]), values())
     assert hints.count.tolist() == [1, 2]
     assert hints.words.tolist() == [2, 4]
+
+
+def test_runs_of_elements_across_rows_are_one_hint():
+    """TB t touches elements 40 t to 40 t + 39 of a matrix with rows of 32: whole rows that hold them."""
+    memory = Memory()
+    a = memory.tensor("a", 15, 32, 4)
+
+    def regions(tbs):
+        return np.stack([tbs * 40 // 32, -(-(tbs + 1) * 40 // 32), 0 * tbs, 0 * tbs + 32], axis=1)
+
+    def uneven(tbs):
+        return np.stack([tbs + (tbs > 4), tbs + 2 + (tbs > 7), 0 * tbs, 0 * tbs + 32], axis=1)
+
+    one, two = (kernel(name, 12, (a, "write", each)) for name, each in (("one", regions), ("two", uneven)))
+    hints = launch_hints(Job("job", [one, two]), values())
+    assert (hints.count[0], hints.words[0]) == (1, 2)
+    assert hints.count[1] > 1

@@ -19,6 +19,7 @@ from tests.core.harness import execute, oracle
 from tests.oracle.test_ordering import pair, two
 
 SCHEME = "tb_auto"
+BOTH = pytest.mark.parametrize("scheme", [SCHEME, "tb_bloom"])
 
 
 def whole(access):
@@ -82,12 +83,13 @@ def test_wider_hints_cost_time_and_break_nothing():
     assert times[0] < wide <= 1.1 * times[1]
 
 
+@BOTH
 @pytest.mark.parametrize(("launch", "what"), [(0, "written"), (1, "read")])
-def test_narrower_hints_are_refused_with_the_byte_that_they_leave_out(launch, what):
+def test_narrower_hints_are_refused_with_the_byte_that_they_leave_out(launch, what, scheme):
     job = two("store", "load")
     told = [each.accesses for each in job.kernels]
     told[launch] = tuple(narrow(each, 2) for each in told[launch])
-    row = simulate("titan_v", with_hints(job, *told), SCHEME, baseline=False).tables()["runs"][-1]
+    row = simulate("titan_v", with_hints(job, *told), scheme, baseline=False).tables()["runs"][-1]
     assert row["status"] == b"refused"
     reason = row["reason"].decode()
     assert f"kernel {launch}" in reason

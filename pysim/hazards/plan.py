@@ -95,14 +95,16 @@ def read_plan(path: Path) -> list[Row]:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no text in UTF-8: byte {error.start}") from None
     if not text.lstrip().startswith("["):
         lines = ((n, line.partition("#")[0].strip()) for n, line in enumerate(text.splitlines(), 1))
         return [_line(f"{path}:{number}", line) for number, line in lines if line]
     try:
         given = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
     return [_row(f"{path}: row {number}", row) for number, row in enumerate(given)]
 

@@ -11,7 +11,7 @@ static int bad_hints(const gs_hint *h, u32 n, u32 levels)
     for (u32 i = 0; i < n; i++) {
         if (h[i].first >= h[i].end || (i && h[i].first < h[i - 1].end) ||
             (h[i].end - 1) >> GS_HINT_TAG != h[i].first >> GS_HINT_TAG ||
-            h[i].first >> GS_HINT_TAG >= 2 * levels) {
+            h[i].first >> GS_HINT_TAG >= 2 * (u64)levels) {
             return 1;
         }
     }

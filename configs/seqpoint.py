@@ -55,6 +55,8 @@ def options_of():
     text = "folder of the sweeps (default: results/seqpoint)"
     parser.add_argument("--folder", type=Path, default=Path("results/seqpoint"), metavar="FOLDER", help=text)
     args = parser.parse_args()
+    if len(set(args.workload)) < len(args.workload):
+        parser.error("WORKLOAD: a network is listed twice")
     if not 0 <= args.tolerance < 100:
         parser.error(f"--tolerance: {args.tolerance:g}: must be from 0 to less than 100")
     keys = ("workload", "histogram", "lengths", "longest", "batching", "changes", "tolerance", "bins", "few")

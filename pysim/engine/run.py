@@ -309,6 +309,7 @@ def simulate(
         for number, choice in enumerate(choices):
             if progress is not None:
                 progress(choice.name, 0, session.tbs)  # set-up may take long, too
+            result.notes += choice.overruled(config)
             hidden = frozenset({"runs", "host", "names"}) if number in result.unlisted else wanted
             if not _run_scheme(result, session, choice, hidden, progress, stop or (lambda: False)):
                 result.interrupted = True

@@ -229,6 +229,7 @@ class Simulation:
         recorded = sim.recorded(self._lowered, tbs, self._ended, not self._wanted.isdisjoint(SERIES))
         found = Outcome.of(recorded, self._lowered, self._programs)
         result = Result(session.job, session.config, session.deps)
+        result.notes += self._choice.overruled(session.config)
         if "tbs" in self._wanted and not self._keeps:
             result.notes.append(f"{self._choice.name}: TB records left out: more than {MAX_TB_ROWS} rows")
         spent = found.energy(0, self._config.device.energies if self._ended else ())

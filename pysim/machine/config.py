@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pysim.errors import ConfigError, brief
@@ -57,6 +57,7 @@ class Config:
 
     device: Device
     values: Mapping[str, Value]
+    given: frozenset[str] = field(default=frozenset(), compare=False)  # paths that the user has set
 
     def __hash__(self) -> int:
         """Return a hash that equal configurations share, whatever the order of their values."""
@@ -67,10 +68,11 @@ class Config:
         """Merge defaults, device and overrides; check each value and how they fit together."""
         device = device if isinstance(device, Device) else device.device()
         values: dict[str, Value] = {path: row.default for path, row in ROWS.items()}
-        for given in (device.values, checked_overrides(overrides)):
+        overrides = checked_overrides(overrides)
+        for given in (device.values, overrides):
             for path, value in given.items():
                 values[path] = parse(path, row_of(path), value)
-        config = cls(device, values)
+        config = cls(device, values, frozenset(overrides))
         config._check()
         return config
 
@@ -95,7 +97,7 @@ class Config:
         """Return a copy with some values changed, checked anew."""
         given = checked_overrides(overrides)
         parsed = {path: parse(path, row_of(path), value) for path, value in given.items()}
-        config = Config(self.device, {**self.values, **parsed})
+        config = Config(self.device, {**self.values, **parsed}, self.given | set(parsed))
         config._check()
         return config
 

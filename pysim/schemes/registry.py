@@ -198,6 +198,14 @@ class Choice:
             made.update(self.scheme.options[option].pins)
         return made
 
+    def overruled(self, config: Config) -> list[str]:
+        """Return a note for each parameter that the user has set and that the scheme fixes otherwise."""
+        return [
+            f"{self.name}: {path} is {value}, not {config[path]}: the scheme fixes it"
+            for path, value in self.pins.items()
+            if path in config.given and parse(path, row_of(path), value) != config[path]
+        ]
+
     def launch_plan(self, job: Job, deps: Dependences, config: Config) -> LaunchPlan | None:
         """Return the launches, where programs change or wait inside; None: the job is launched as it is."""
         return launch_plan_of(self.scheme, self.options, job, deps, config)

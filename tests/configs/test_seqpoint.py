@@ -51,6 +51,7 @@ def test_an_epoch_is_projected(tmp_path: Path) -> None:
 def test_wrong_options_are_one_line(tmp_path: Path) -> None:
     refused(run(tmp_path, "gnmt", "--tolerance", "-1"), "--tolerance: -1: must be from 0")
     refused(run(tmp_path, "gnmt", "--changes", "ram"), "ram")
+    refused(run(tmp_path, "gnmt", "gnmt"), "WORKLOAD: a network is listed twice")
     refused(run(tmp_path, "gnmt", "--longest", "0"), "--longest: ")
     refused(run(tmp_path, "gru", "--longest", "4"), "gru: no network that is trained on sequences", 1)
     refused(run(tmp_path, SPEECH, "--histogram", "none.csv"), "none.csv: cannot be read", 1)

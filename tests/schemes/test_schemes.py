@@ -6,6 +6,8 @@ import pytest
 
 from pysim.dependence.dependences import dependences
 from pysim.errors import ConfigError, WorkloadError
+from pysim.machine.config import Config
+from pysim.machine.devices import device
 from pysim.params import PARAMS, encode
 from pysim.program.job import Access, Job, Kernel, Memory
 from pysim.program.occupancy import carveout, occupancy
@@ -46,6 +48,18 @@ def test_parse() -> None:
     names = [c.name for c in parse_schemes("stream, tb_static:newest+tb,stream")]
     assert names == ["stream", "tb_static:newest+tb"]
     assert parse_schemes("tb_static:newest")[0].pins == {"scheme.priority": "newest"}
+
+
+def test_a_scheme_says_which_settings_of_the_user_it_fixes() -> None:
+    given = {"scheme.priority": "oldest", "scheme.prologue": 0, "scheme.placement": "ahead"}
+    config = Config.resolve(device("titan_v"), given)
+    (newest, auto) = parse_schemes("tb_static:newest,tb_auto")
+    assert newest.overruled(config) == [
+        "tb_static:newest: scheme.priority is newest, not oldest: the scheme fixes it"
+    ]
+    assert auto.overruled(config) == ["tb_auto: scheme.prologue is 1, not 0: the scheme fixes it"]
+    assert not auto.overruled(Config.resolve(device("titan_v")))
+    assert auto.overruled(Config.resolve(device("titan_v")).replaced({"scheme.prologue": 0}))
 
 
 @pytest.mark.parametrize(

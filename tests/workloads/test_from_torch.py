@@ -212,6 +212,16 @@ def test_positions_that_were_not_learned_are_refused():
     with pytest.raises(WorkloadError, match=r"^from_torch: decode = 16: places.weight: row 16: at most 15$"):
         recorded(Placed(), one, decode=16)
 
+    class Masked(Placed):
+        """Places are counted in a mask of ones that are no integers, as in OPT."""
+
+        def forward(self, tokens):
+            return self.places((torch.cumsum(torch.ones_like(tokens, dtype=torch.float), 1) - 1).long())
+
+    recorded(Masked(), torch.zeros(1, 16, dtype=torch.long))
+    with pytest.raises(WorkloadError, match=r"places.weight: row 16: at most 15$"):
+        recorded(Masked(), torch.zeros(1, 17, dtype=torch.long))
+
 
 def test_a_model_without_a_cache_cannot_decode():
     with pytest.raises(WorkloadError, match="decode: the model takes no cache"):

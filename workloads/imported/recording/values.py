@@ -1,7 +1,8 @@
-"""Values of small integer tensors, kept beside tensors without data.
+"""Values of small tensors, kept beside tensors without data.
 
 Models ask for some: whether a mask hides anything, whether positions restart. Those that follow from
-constants and from integer inputs of the example are computed on the CPU; others are not known.
+constants and from integer inputs of the example are computed on the CPU; others are not known, nor are
+those drawn at random.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Values:
 
     def know(self, tensor: Any, value: Any) -> None:
         """Keep the value of an input, an integer tensor on the CPU."""
-        if tensor.is_meta and self._small(tensor) and value.device.type == "cpu" and value.numel():
+        whole = not value.is_floating_point()
+        if tensor.is_meta and whole and self._small(tensor) and value.device.type == "cpu" and value.numel():
             self._keep(tensor, value)
 
     def of(self, tensor: Any) -> Any:
@@ -35,7 +37,8 @@ class Values:
     def run(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Compute an operation that was run on the meta device, if all that it reads is known."""
         inputs, outputs = list(_metas((args, kwargs))), list(_metas(out))
-        if not all(self._small(tensor) for tensor in (*inputs, *outputs)) or not outputs:
+        small = all(self._small(tensor) for tensor in (*inputs, *outputs))
+        if not small or not outputs or torch.Tag.nondeterministic_seeded in func.tags:
             self._forget(outputs)
             return
         values = {id(tensor): self.of(tensor) for tensor in inputs}
@@ -69,8 +72,8 @@ class Values:
 
     @staticmethod
     def _small(tensor: Any) -> bool:
-        whole = not tensor.is_floating_point() and not tensor.is_complex()
-        return whole and tensor.untyped_storage().nbytes() <= MOST * tensor.element_size()
+        size = tensor.untyped_storage().nbytes()
+        return not tensor.is_complex() and size <= MOST * tensor.element_size()
 
 
 def tensors_in(value: Any) -> Iterator[Any]:

@@ -299,8 +299,8 @@ def simulate(
         result.notes.append(
             f"{len(session.deps.races)} races between streams without an event: kernels {some}"
         )
-    if note := other_machine(job, config.device.sm):
-        result.notes.append(note)
+    fixed = [note for choice in listed for note in choice.overruled(config)]
+    result.notes += [note for note in (other_machine(job, config.device.sm), *fixed) if note]
     choices = list(listed)
     if baseline and all(choice.name != "stream" for choice in listed):
         choices.append(parse_scheme("stream"))
@@ -309,7 +309,6 @@ def simulate(
         for number, choice in enumerate(choices):
             if progress is not None:
                 progress(choice.name, 0, session.tbs)  # set-up may take long, too
-            result.notes += choice.overruled(config)
             hidden = frozenset({"runs", "host", "names"}) if number in result.unlisted else wanted
             if not _run_scheme(result, session, choice, hidden, progress, stop or (lambda: False)):
                 result.interrupted = True

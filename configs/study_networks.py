@@ -10,7 +10,7 @@ examples:
 from pysim.cli.entry import run_script
 
 GPUS = ("titan_v", "v100", "h200")
-SCHEMES = ("stream", "graph", "pdl", "pool", "tb_static", "tb_static:reduced", "tb_ideal")
+SCHEMES = ("stream", "graph", "pdl", "pool", "tb_static", "tb_static:reduced", "tb_auto", "tb_ideal")
 PASSES = ("forward", "training", "decode")
 BASE = "stream"
 LEDGER = "study_networks"  # the name of the sweep in its folder

@@ -18,10 +18,8 @@ KEYS = ("group", "case", "gpu", "variant")
 
 def options_of():
     """Read the command line; ``args`` besides, for what decides no result."""
-    from pathlib import Path
-
-    from pysim.cli.many_runs import several_gpus
-    from pysim.cli.options import SINGLE_RUN, make_parser, names_of, positive_int
+    from pysim.cli.many_runs import add_folder, several_gpus
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script
     from pysim.workloads.studies.dynamic import ABLATION, GROUPS, SENSITIVITY
 
@@ -39,11 +37,7 @@ def options_of():
     text = "of tb_auto, on the first group: none, ablation (one part off) or all (default: all)"
     parser.add_argument("--variants", choices=kinds, default="all", metavar="KIND", help=text)
     parser.add_argument("--quick", action="store_true", help="few small workloads: a minute")
-    text = "folder of all points, from which calls go on (default: results/study_dynamic)"
-    parser.add_argument("--folder", type=Path, default=Path("results") / LEDGER, help=text)
-    text = "points at a time (default: one a core)"
-    parser.add_argument("--jobs", type=positive_int, default=None, metavar="N", help=text)
-    parser.add_argument("--dry-run", action="store_true", help="plan the points and count them, no more")
+    add_folder(parser, LEDGER)
     args = parser.parse_args()
     several_gpus(parser, args)
     args.labels = kinds[args.variants]

@@ -24,10 +24,8 @@ FIGURES = (
 
 def options_of():
     """Read the command line; ``args`` besides, for what decides no result."""
-    from pathlib import Path
-
-    from pysim.cli.many_runs import several_gpus
-    from pysim.cli.options import SINGLE_RUN, make_parser, names_of, positive_int
+    from pysim.cli.many_runs import add_folder, several_gpus
+    from pysim.cli.options import SINGLE_RUN, make_parser, names_of
     from pysim.cli.script import Script
     from pysim.workloads.studies.networks import NETWORKS
 
@@ -45,11 +43,7 @@ def options_of():
     text = f"passes: {', '.join(PASSES)} (default: all that a network has)"
     parser.add_argument("--passes", type=names_of("pass", PASSES), default=PASSES, metavar="LIST", help=text)
     parser.add_argument("--quick", action="store_true", help="few networks with few layers: minutes")
-    text = "folder of all points, from which calls go on (default: results/study_networks)"
-    parser.add_argument("--folder", type=Path, default=Path("results") / LEDGER, help=text)
-    text = "points at a time (default: one a core)"
-    parser.add_argument("--jobs", type=positive_int, default=None, metavar="N", help=text)
-    parser.add_argument("--dry-run", action="store_true", help="plan the points and count them, no more")
+    add_folder(parser, LEDGER)
     args = parser.parse_args()
     several_gpus(parser, args)
     args.schemes = (BASE, *(name for name in args.schemes if name != BASE))

@@ -1,16 +1,17 @@
-"""What scripts that make many runs share: GPUs, how they begin, one job, a table row by row."""
+"""What scripts that make many runs share: GPUs, a folder, how they begin, one job, a table row by row."""
 
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pysim.errors import ConfigError, WorkloadError
 from pysim.machine.devices import device
 
-from .options import name_list
+from .options import name_list, positive_int
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -39,6 +40,19 @@ def several_gpus(parser: ArgumentParser, args: Namespace) -> None:
         except ConfigError as error:
             parser.error(f"--gpu: {error}")
     args.gpu = args.gpus[0]
+
+
+def add_folder(parser: ArgumentParser, name: str) -> None:
+    """Add the options of a study whose points are kept in folder ``name`` of ``results``.
+
+    ``args`` gets ``folder``, ``jobs`` (None: one a core) and ``dry_run``.
+    """
+    folder = Path("results") / name
+    text = f"folder of all points, from which calls go on (default: {folder})"
+    parser.add_argument("--folder", type=Path, default=folder, help=text)
+    text = "points at a time (default: one a core)"
+    parser.add_argument("--jobs", type=positive_int, default=None, metavar="N", help=text)
+    parser.add_argument("--dry-run", action="store_true", help="plan the points and count them, no more")
 
 
 def begin(script: Script, stats: ModuleType, unit: str = "TBs") -> tuple[Any, Callable[[str], None]]:

@@ -13,7 +13,6 @@ from pysim.workloads.applications.blockmaestro import APPS
 from pysim.workloads.library.choices.by_cost import has_bf16
 
 PLAIN, AUTO = "-", "tb_auto"  # the variant without a change; the scheme that variants change
-STENCILS = ("fdtd2d", "hotspot")
 
 
 class Group(NamedTuple):

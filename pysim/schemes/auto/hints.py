@@ -29,30 +29,15 @@ if TYPE_CHECKING:
 
 LEAST = 2  # words of a launch: what it reads, and what it writes
 LEVELS = 3  # nested loops of a hint
-LOOP = {"how often": 16, "how far": 28}
-# a hint is a word, and one or two more: what they hold, and bits. It is cut at the ends of a view.
+LOOP = {"how often": 16, "how far": 28}  # turns, and bytes from turn to turn
+# a hint is a word, and one or two more: what they hold, and bits; lengths and distances are in bytes. It is
+# cut at the begin and the end of a view. Nothing checks that the numbers of a hint fit into their fields.
 WORDS = (
     # of consecutive bytes that move by a loop over the TBs
-    {
-        "mode": 2,
-        "loops": 2,
-        "address": 48,
-        "bytes": 24,
-        "begin": 16,
-        "end": 32,
-        "how often": 16,
-        "how far": 28,
-    },
+    {"mode": 2, "loops": 2, "address": 48, "bytes": 24, "begin": 16, "end": 32, **LOOP},
     # of rows, or of two loops
-    {
-        "rows": 16,
-        "distance of rows": 24,
-        "begin of a row": 16,
-        "end of a row": 24,
-        "how often": 16,
-        "how far": 28,
-    },
-    {"how often": 16, "how far": 28},
+    {"rows": 16, "distance of rows": 24, "begin of a row": 16, "end of a row": 24, **LOOP},
+    LOOP,
 )
 WORD_BITS = max(sum(word.values()) for word in WORDS)
 WORD_BYTES = -(-WORD_BITS // 8)
@@ -100,7 +85,7 @@ class LaunchHints:
     def evaluated(self, kernel: int, producer: int) -> int:
         """Return the rules that the end of a TB of ``producer`` evaluates: of one of an operand's hints."""
         a, _, meet = self._meeting(kernel, producer)
-        return int((a[..., 3] + 0 * meet)[meet].sum())
+        return int(np.broadcast_to(a[..., 3], meet.shape)[meet].sum())
 
     def _meeting(self, kernel: int, producer: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
         """Return the operands of two launches, (n, 1, 5) and (1, m, 5), and which conflict, (n, m)."""
@@ -185,7 +170,8 @@ def _touched(access: Access, tbs: int) -> Ints:
     """Return what each TB touches of an operand: first row and column, rows and columns, int64 (n, 4).
 
     A rectangle may be cut at the ends of what all TBs touch, a view of the operand; the hint is not, and
-    hardware cuts it.
+    hardware cuts it. Runs of elements are lengthened, too, so ``_is_linear`` misses those that are shorter at
+    an end.
     """
     row0, row1, col0, col1 = checked_regions(access, np.arange(tbs, dtype=np.int64)).T
     some = (row0 < row1) & (col0 < col1)
@@ -210,12 +196,7 @@ def _uncut(first: Ints, end: Ints, some: NDArray[np.bool_], most: int) -> tuple[
     return first, np.where(at_begin | at_end, most, end - first)
 
 
-def _whole(access: Access) -> Access:
-    """Return an access that states its operand as a whole for each TB."""
-    return _stated(access.tensor, access.mode)
-
-
-def _stated(tensor: Tensor, mode: Mode) -> Access:
+def _whole(tensor: Tensor, mode: Mode) -> Access:
     """Return an access of each TB to all of a tensor."""
     row = np.array([0, tensor.rows, 0, tensor.cols], np.int64)
 
@@ -243,7 +224,7 @@ def _coarse(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints]:
     modes: tuple[Mode, Mode] = ("read", "write")
     for mode, spans, room in zip(modes, (reads, writes), (most, max(1, limit - most)), strict=True):
         for number, (first, end) in enumerate(covering(spans, room).tolist()):
-            made.append(_stated(Tensor(f"{mode} {number}", 1, end - first, 1, first), mode))
+            made.append(_whole(Tensor(f"{mode} {number}", 1, end - first, 1, first), mode))
     told = replace(kernel, accesses=tuple(made), footprint=None)
     return told, _operands(told, [ONE] * len(made), changing)
 
@@ -267,7 +248,8 @@ def _operands(kernel: Kernel, sizes: Sequence[tuple[int, int]], changing: Ints) 
 def _size(access: Access, tbs: int) -> tuple[int, int]:
     """Return hints and words of an operand."""
     rows = _touched(access, tbs)
-    return LINEAR if _is_linear(rows, access.tensor.cols) and size_of(rows)[1] > LINEAR[1] else size_of(rows)
+    size = size_of(rows)
+    return LINEAR if size[1] > LINEAR[1] and _is_linear(rows, access.tensor.cols) else size
 
 
 def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bool]:
@@ -275,7 +257,7 @@ def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bo
 
     ``changing``: memory that the job writes; what it never writes, such as weights, needs no hint. Where the
     operands take more than ``limit`` words, those with most are stated as a whole until the others fit, and
-    at last neighbours are joined. Recorded addresses are stated as ranges of the launch, not of its TBs.
+    at last neighbours are joined. Recorded addresses are stated as ``limit`` ranges of the launch, or fewer.
     """
     if kernel.copy is not None:
         return kernel, _operands(kernel, [ONE] * len(kernel.accesses), changing), True
@@ -285,7 +267,7 @@ def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bo
     sizes = [_size(each, kernel.tbs) if _needs_hint(each, changing) else (0, 0) for each in accesses]
     while sum(words for _, words in sizes) > limit and max(words for _, words in sizes) > 1:
         most = max(range(len(sizes)), key=lambda place: sizes[place][1])
-        sizes[most], accesses[most] = ONE, _whole(accesses[most])
+        sizes[most], accesses[most] = ONE, _whole(accesses[most].tensor, accesses[most].mode)
     if sum(words for _, words in sizes) > limit:
         return *_coarse(kernel, changing, limit), False
     if accesses != list(kernel.accesses):

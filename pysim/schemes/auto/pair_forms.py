@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -113,6 +113,16 @@ class _Room:
         return True
 
 
+class _Found(NamedTuple):
+    """A pair of kernels with edges, and its reason; see ``PairForm``."""
+
+    kernel: int
+    producer: int
+    reason: str
+    share: float
+    rules: int
+
+
 def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str, int]) -> Forms:
     """Return the forms of all pairs of kernels with edges.
 
@@ -121,55 +131,50 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
     rows = pair_patterns(build_graph(deps), [kernel.grid for kernel in job.kernels])
     reduced = [{*sources} for sources in reduce_transitively(deps).preds]
     asked = [min(sources, default=kernel) for kernel, sources in enumerate(deps.preds)]
-    room, share_limit = (
-        _Room([kernel.tbs for kernel in job.kernels], values),
-        values["scheme.auto.share"] / 65536,
-    )
-    waiting_limit, reduce = values["scheme.auto.waiting"] / 65536, bool(values["scheme.auto.reduce"])
+    room = _Room([kernel.tbs for kernel in job.kernels], values)
+    share_limit, waiting_limit = values["scheme.auto.share"] / 65536, values["scheme.auto.waiting"] / 65536
+    reduce = bool(values["scheme.auto.reduce"])
     cuts = np.searchsorted(rows["kernel"], np.arange(len(job.kernels) + 1)).tolist()
-    found: list[tuple[int, int, str, float, int]] = []
+    found: list[_Found] = []
     for kernel, implied in enumerate(implied_kernels(deps.preds, asked)):
-        mine = rows[cuts[kernel] : cuts[kernel + 1]]
         turns = has_tb_waits(job.kernels[kernel])
-        made: list[list[Any]] = []
-        few: list[int] = []
-        for place, row in enumerate(mine):
+        made: list[_Found] = []
+        for row in rows[cuts[kernel] : cuts[kernel + 1]]:
             producer, share = int(row["producer_kernel"]), float(row["most"] / row["producer_tbs"])
+            follows = reduce and implied(producer)
             tests = {
                 "no hints": not (hints.by_tb[kernel] and hints.by_tb[producer]),
-                "covered": reduce and implied(producer) and producer not in reduced[kernel],
-                "implied": reduce and implied(producer),
+                "covered": follows and producer not in reduced[kernel],
+                "implied": follows,
                 "no data": not row["raw"],
                 "most": share >= share_limit and row["waiting"] >= waiting_limit * row["tbs"],
                 "turns": turns,
                 "few": True,
             }
             reason = next(name for name, holds in tests.items() if holds)
-            few += [place] if reason == "few" else []
-            made.append([kernel, producer, reason, share, hints.rules(kernel, producer)])
-        if few:
-            rules = sum(made[place][4] for place in few)
-            if not room.take(kernel, rules, [made[place][1] for place in few]):
-                for place in few:
-                    made[place][2] = "no room"
-        found += [(each[0], each[1], each[2], each[3], each[4]) for each in made]
+            made.append(_Found(kernel, producer, reason, share, hints.rules(kernel, producer)))
+        few = [pair for pair in made if pair.reason == "few"]
+        if few and not room.take(kernel, sum(p.rules for p in few), [p.producer for p in few]):
+            made = [pair._replace(reason="no room") if pair.reason == "few" else pair for pair in made]
+        found += made
     return _made(found, deps, room, reduce)
 
 
-def _made(
-    found: Sequence[tuple[int, int, str, float, int]], deps: Dependences, room: _Room, reduce: bool
-) -> Forms:
+def _made(found: Sequence[_Found], deps: Dependences, room: _Room, reduce: bool) -> Forms:
     """Return the forms with the edges that they make; ``reduce``: without implied kernel edges."""
     count = len(deps.preds)
     whole: list[list[int]] = [[] for _ in range(count)]
-    for kernel, producer, reason, _, _ in found:
-        if REASONS[reason].form == "kernel":
-            whole[kernel].append(producer)
+    for pair in found:
+        if REASONS[pair.reason].form == "kernel":
+            whole[pair.kernel].append(pair.producer)
     kept = [tuple(sorted(each)) for each in whole]
     kept = reduce_preds(kept) if reduce else kept
     held = [set(each) for each in kept]
-    pairs = [PairForm(*each, REASONS[each[2]].form == "tb" or each[1] in held[each[0]]) for each in found]
-    drop = {(each[1], each[0]) for each in found if REASONS[each[2]].form != "tb"}
+    pairs = [
+        PairForm(*pair, REASONS[pair.reason].form == "tb" or pair.producer in held[pair.kernel])
+        for pair in found
+    ]
+    drop = {(pair.producer, pair.kernel) for pair in found if REASONS[pair.reason].form != "tb"}
     return Forms(pairs, _without_pairs(deps, drop), kept, room.peak_rules, room.peak_tbs)
 
 

@@ -12,12 +12,13 @@ from pysim.stats.pictures.occupancy import PALETTE
 from pysim.stats.schema import Table
 from pysim.stats.store import StoreError
 
-from .dynamic import AUTO, LOSS, PLAIN, ran, share_of, words
+from .dynamic import AUTO, LOSS, PLAIN, RIVALS, ran, share_of, words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH, _ROW = 13.0, 0.19
+_TICKS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.7, 2.0)
 
 
 def draw_dynamic(table: Table) -> bytes:
@@ -77,17 +78,24 @@ def _cases(axes: Axes, mine: Table, cases: list[tuple[str, str]]) -> None:
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.axvspan(1 - LOSS, 1.0, color="grey", alpha=0.2, linewidth=0)
     axes.set_xscale("log")
-    ticks = [each for each in (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4) if _inside(each, mine["over_best"])]
+    ticks = [each for each in _TICKS if _inside(each, mine["over_best"])]
     axes.set_xticks(ticks, [f"{each:g}" for each in ticks], fontsize=8)
     axes.minorticks_off()
     axes.set_yticks(range(len(cases)), [case for _, case in cases], fontsize=7)
     axes.set_ylim(len(cases) - 0.4, -0.6)
     groups = [group for group, _ in cases]
-    for number in range(1, len(cases)):
-        if groups[number] != groups[number - 1]:
-            axes.axhline(number - 0.5, color="grey", linewidth=0.8, linestyle=":")
+    for group in dict.fromkeys(groups):
+        first, count = groups.index(group), groups.count(group)
+        if first:
+            axes.axhline(first - 0.5, color="grey", linewidth=0.8, linestyle=":")
+        middle = first + (count - 1) / 2
+        axes.annotate(
+            group, (1.01, middle), xycoords=("axes fraction", "data"), rotation=270, va="center", fontsize=8
+        )
     axes.set_xlabel(
-        "best of graph, pool, tb_static, tb_static:reduced over tb_auto (right: tb_auto wins)", fontsize=8
+        f"time of the best of {', '.join(RIVALS)} / time of tb_auto\n"
+        f"above 1: tb_auto is faster; grey: up to {LOSS:.0%} slower",
+        fontsize=8,
     )
     axes.grid(visible=True, axis="x", linewidth=0.3)
     axes.legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2)

@@ -11,9 +11,9 @@ from pysim.schemes.auto.hints import WORDS
 from pysim.schemes.auto.pair_forms import REASONS
 from pysim.schemes.hardware_cost import Sizes
 from pysim.schemes.registry import parse_scheme
+from pysim.stats.schema import Table
 from pysim.stats.studies.dynamic import AUTO, LOSS, PLAIN, by_workload, losses, ran, summary, variants, words
 from pysim.stats.studies.dynamic_picture import draw_dynamic
-from pysim.stats.schema import Table
 from pysim.stats.studies.hardware import Section
 from pysim.workloads import make
 from pysim.workloads.studies.dynamic import ABLATION, GROUPS, SENSITIVITY
@@ -74,8 +74,8 @@ def headline(rows: Table) -> str:
     own = own[np.unique(own[["workload", "gpu"]], return_index=True)[1]]  # some are in two groups
     won, lost = (own["over_best"] > 1 + LOSS).sum(), (own["over_best"] < 1 - LOSS).sum()
     return wrapped(
-        f"Of {len(own)} cases, each a workload on a GPU, `{AUTO}` beats the best of four by over {LOSS:.0%} in {won}, "
-        f"loses to it by over {LOSS:.0%} in {lost}, and is as fast in {len(own) - won - lost}."
+        f"Of {len(own)} cases, each a workload on a GPU, `{AUTO}` beats the best of four by over {LOSS:.0%} "
+        f"in {won}, loses to it by over {LOSS:.0%} in {lost}, and is as fast in {len(own) - won - lost}."
     )
 
 

@@ -51,7 +51,10 @@ def options_of():
 
 
 def standing_in(place, parts, plan):
-    """Return launches, TBs and the share of the time in stream order that kernels take which stand in."""
+    """Return launches, TBs and the share of the time in stream order that kernels take which stand in.
+
+    ``parts``: result files of the place.
+    """
     from pysim import stats
     from pysim.workloads.registry import make
     from pysim.workloads.studies.networks import launches_of, share_standing_in
@@ -60,7 +63,7 @@ def standing_in(place, parts, plan):
         held = stats.Results(part.path)
         runs = held.array("runs")
         mine = runs["run"][(runs["scheme"] == BASE.encode()) & (runs["status"] == b"ok")]
-        if part.values == place.values and len(mine):
+        if len(mine):
             point = plan.points[part.path.stem]
             job, kernels = make(point.workload, point.config()), held.array("kernels")
             share = share_standing_in(job, kernels[kernels["run"] == mine[0]])
@@ -108,7 +111,9 @@ def tables_of(folder):
     results = stats.SweepResults(folder.path)
     tables, _ = results.merged(("runs",))
     runs, places = tables["runs"], tables["points"]
-    rows = []
+    parts, rows = {}, []
+    for part in results.parts:
+        parts.setdefault(part.values, []).append(part)
     for place in folder.plan.places:
         about = dict(zip(KEYS, place.values, strict=True))
         about["workload"] = folder.plan.points[place.files[0]].workload
@@ -116,7 +121,7 @@ def tables_of(folder):
         if not len(mine):
             rows.append(about | not_run(folder, place))
             continue
-        kernels, tbs, share = standing_in(place, results.parts, folder.plan)
+        kernels, tbs, share = standing_in(place, parts[place.values], folder.plan)
         about |= {"kernels": kernels, "tbs": tbs, "stands_in": share}
         rows += [about | row | {"run": run} for run, row in zip(mine["run"], gains(mine), strict=True)]
     made = {"networks": stats.schema.from_rows("networks", rows)}

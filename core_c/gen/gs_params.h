@@ -494,7 +494,7 @@ typedef struct gs_scheme_auto_params {
     int64_t store;
     /* tb_auto: counters for which the scheduler has room (our choice). [count] */
     int64_t counters;
-    /* tb_auto: rules for which the scheduler has room: names of two hints that conflict, from which it computes which TBs wait for one that ends; a kernel that finds too few waits for whole kernels (our choice). [count] */
+    /* tb_auto: rules for which the scheduler has room: two hints that conflict, from which it computes which TBs wait for one that ends; a kernel that finds too few waits for whole kernels (our choice). [count] */
     int64_t rules;
     /* tb_auto: TBs of kernels that wait by TB, or are waited for by TB, of which the scheduler keeps the state (our choice). [count] */
     int64_t tbs;

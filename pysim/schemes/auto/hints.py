@@ -41,8 +41,7 @@ WORDS = (
 )
 WORD_BITS = max(sum(word.values()) for word in WORDS)
 WORD_BYTES = -(-WORD_BITS // 8)
-# hints and words of one range, and of runs of elements
-ONE, LINEAR = (1, 1), (1, 2)
+ONE = (1, 1)  # hints and words of one range
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,33 +144,11 @@ def _joined(starts: Ints, shape: Ints, nested: Ints) -> tuple[Ints, Ints, Ints]:
     return starts[first], np.column_stack([shape[first], lengths, moved]), nested[first] + ~alone
 
 
-def _is_linear(rows: Ints, width: int) -> bool:
-    """Whether TBs touch consecutive runs of equal length of the elements of a matrix, row after row.
-
-    ``rows``: as of ``size_of``, whole rows that hold the runs; ``width``: elements of a row. Such a hint
-    states the run's length in place of the second loop: elements are numbered along the rows.
-    """
-    count = len(rows)
-    if count < 2 or (rows[:, 1] != rows[0, 1]).any() or (rows[:, 3] != rows[0, 3]).any():
-        return False
-    begin, end = rows[:, 0] - rows[0, 0], rows[:, 0] - rows[0, 0] + rows[:, 2]
-    place = np.arange(count, dtype=np.int64)
-    # run t begins in row ``begin[t]`` and ends in row ``end[t] - 1``; the last run may be cut
-    lowest = max(
-        int((-(-begin[1:] * width // place[1:])).max()), int(((end[:-1] - 1) * width // place[1:] + 1).max())
-    )
-    highest = min(
-        int((-(-(begin[1:] + 1) * width // place[1:]) - 1).min()), int((end[:-1] * width // place[1:]).min())
-    )
-    return bool(lowest <= highest)
-
-
 def _touched(access: Access, tbs: int) -> Ints:
     """Return what each TB touches of an operand: first row and column, rows and columns, int64 (n, 4).
 
     A rectangle may be cut at the ends of what all TBs touch, a view of the operand; the hint is not, and
-    hardware cuts it. Runs of elements are lengthened, too, so ``_is_linear`` misses those that are shorter at
-    an end.
+    hardware cuts it.
     """
     row0, row1, col0, col1 = checked_regions(access, np.arange(tbs, dtype=np.int64)).T
     some = (row0 < row1) & (col0 < col1)
@@ -245,13 +222,6 @@ def _operands(kernel: Kernel, sizes: Sequence[tuple[int, int]], changing: Ints) 
     return np.array(made, np.int64).reshape(-1, 5)
 
 
-def _size(access: Access, tbs: int) -> tuple[int, int]:
-    """Return hints and words of an operand."""
-    rows = _touched(access, tbs)
-    size = size_of(rows)
-    return LINEAR if size[1] > LINEAR[1] and _is_linear(rows, access.tensor.cols) else size
-
-
 def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bool]:
     """Return a launch that touches what its hints state, its operands, and whether hints tell TBs apart.
 
@@ -264,7 +234,9 @@ def hinted(kernel: Kernel, changing: Ints, limit: int) -> tuple[Kernel, Ints, bo
     if kernel.footprint is not None:
         return *_coarse(kernel, changing, limit), False
     accesses = list(kernel.accesses)
-    sizes = [_size(each, kernel.tbs) if _needs_hint(each, changing) else (0, 0) for each in accesses]
+    sizes = [
+        size_of(_touched(each, kernel.tbs)) if _needs_hint(each, changing) else (0, 0) for each in accesses
+    ]
     while sum(words for _, words in sizes) > limit and max(words for _, words in sizes) > 1:
         most = max(range(len(sizes)), key=lambda place: sizes[place][1])
         sizes[most], accesses[most] = ONE, _whole(accesses[most].tensor, accesses[most].mode)

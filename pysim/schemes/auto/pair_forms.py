@@ -17,7 +17,6 @@ from pysim.dependence.graph import build_graph
 from pysim.dependence.groups import Groups, assemble
 from pysim.dependence.kernel_order import implied_kernels, reduce_preds
 from pysim.dependence.patterns import pair_patterns
-from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.program.marks import has_tb_waits
 from pysim.program.regions import csr_offsets, expand_ranges
 
@@ -31,22 +30,22 @@ if TYPE_CHECKING:
 
 
 class Reason(NamedTuple):
-    """The form that a reason leads to, "tb", "kernel" or "none", and what it says of the later kernel."""
+    """The form that a reason leads to, and what it says of the later kernel; ``ruled``: of its rules."""
 
     form: str
     text: str
+    ruled: bool = False
 
 
 # why a pair of kernels has its form: the first that holds
 REASONS = {
     "no hints": Reason("kernel", "no hints tell the TBs of one of them apart"),
-    "covered": Reason("none", "edges to and from another kernel imply each of its edges"),
     "implied": Reason("kernel", "a path of other edges leads from the one to the other"),
     "no data": Reason("kernel", "it only overwrites what the other has read or written"),
-    "most": Reason("kernel", "most of its TBs wait, and one needs many of the other's"),
     "turns": Reason("kernel", "its TBs wait for each other"),
-    "no room": Reason("kernel", "the scheduler has no room for its rules or the states of its TBs"),
-    "few": Reason("tb", "each TB needs few of the other's, or few TBs wait"),
+    "most": Reason("kernel", "most of its TBs wait, and one needs many of the other's", True),
+    "no room": Reason("kernel", "the scheduler has no room for its rules or the states of its TBs", True),
+    "few": Reason("tb", "each TB needs few of the other's, or few TBs wait", True),
 }
 
 
@@ -129,7 +128,6 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
     ``deps``: the edges that ``hints`` give.
     """
     rows = pair_patterns(build_graph(deps), [kernel.grid for kernel in job.kernels])
-    reduced = [{*sources} for sources in reduce_transitively(deps).preds]
     asked = [min(sources, default=kernel) for kernel, sources in enumerate(deps.preds)]
     room = _Room([kernel.tbs for kernel in job.kernels], values)
     share_limit, waiting_limit = values["scheme.auto.share"] / 65536, values["scheme.auto.waiting"] / 65536
@@ -141,14 +139,12 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
         made: list[_Found] = []
         for row in rows[cuts[kernel] : cuts[kernel + 1]]:
             producer, share = int(row["producer_kernel"]), float(row["most"] / row["producer_tbs"])
-            follows = reduce and implied(producer)
             tests = {
                 "no hints": not (hints.by_tb[kernel] and hints.by_tb[producer]),
-                "covered": follows and producer not in reduced[kernel],
-                "implied": follows,
+                "implied": reduce and implied(producer),
                 "no data": not row["raw"],
-                "most": share >= share_limit and row["waiting"] >= waiting_limit * row["tbs"],
                 "turns": turns,
+                "most": share >= share_limit and row["waiting"] >= waiting_limit * row["tbs"],
                 "few": True,
             }
             reason = next(name for name, holds in tests.items() if holds)

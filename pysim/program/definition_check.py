@@ -10,7 +10,7 @@ from pysim.errors import WorkloadError
 from pysim.isa import OPS
 from pysim.params import PIPES
 
-from .job import MODES, Tensor
+from .job import MODES, Access, Tensor
 from .recorded_program import RecordedProgram
 from .warp_program import LEVELS, OP, SLOTS, Op, Pattern, Program
 
@@ -54,11 +54,13 @@ def check_kernel(where: str, kernel: Kernel) -> None:
             raise WorkloadError(f"{where}: args[{number}] is {type(tensor).__name__}: must be a Tensor")
     if len(kernel.args) != kernel.program.args:
         raise WorkloadError(f"{where}: {len(kernel.args)} args, its program takes {kernel.program.args}")
-    for number, access in enumerate(kernel.accesses):
-        if access.mode not in MODES:
-            raise WorkloadError(
-                f"{where}: accesses[{number}]: mode = {access.mode!r}: must be one of {', '.join(MODES)}"
-            )
+    for label, given in (("accesses", kernel.accesses), ("hints", kernel.hints or ())):
+        for number, access in enumerate(given):
+            here = f"{where}: {label}[{number}]"
+            if not isinstance(access, Access):
+                raise WorkloadError(f"{here} is {type(access).__name__}: must be an Access")
+            if access.mode not in MODES:
+                raise WorkloadError(f"{here}: mode = {access.mode!r}: must be one of {', '.join(MODES)}")
     for name in ("stream", "parameter_lines"):
         _check_range(where, name, getattr(kernel, name), 0, MAX_COUNT)
     _check_tb_waits(where, kernel)

@@ -224,7 +224,7 @@ class Kernel:
             raise WorkloadError(
                 f"kernel {self.name}: tensor = {self.tensor!r}: must be {HMMA_884}, {MMA_16816} or empty"
             )
-        for label in ("args", "accesses"):
+        for label in ("args", "accesses", *(("hints",) if self.hints is not None else ())):
             given = getattr(self, label)
             if isinstance(given, list):
                 object.__setattr__(self, label, tuple(given))
@@ -244,7 +244,8 @@ class Kernel:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle the kernel; a PickleError says what to do instead where a function of it has no name."""
-        parts = [self.with_warps, self.as_stage, *(access.regions for access in self.accesses)]
+        regions = (access.regions for access in (*self.accesses, *(self.hints or ())))
+        parts = [self.with_warps, self.as_stage, *regions]
         if isinstance(self.program, RecordedProgram):
             parts += [getattr(self.program, name) for name in ("lower", "op_lists", "lower_on", "rewrite")]
         if not all(part is None or _has_name(part) for part in parts):

@@ -39,7 +39,7 @@ def _tensors(kernel: Kernel) -> Iterable[Tensor]:
     """Yield the tensors that a kernel names; all memory is none."""
     memory = _all_memory(kernel)
     args = (tensor for tensor in kernel.args if tensor is not memory)
-    return (*args, *(access.tensor for access in kernel.accesses))
+    return (*args, *(access.tensor for access in (*kernel.accesses, *(kernel.hints or ()))))
 
 
 def _buffers(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
@@ -141,9 +141,13 @@ class _Renamer:
         return replace(
             kernel,
             args=tuple(self._tensor(tensor, shifts) for tensor in kernel.args),
-            accesses=tuple(replace(a, tensor=self._tensor(a.tensor, shifts)) for a in kernel.accesses),
+            accesses=self._accesses(kernel.accesses, shifts),
+            hints=None if kernel.hints is None else self._accesses(kernel.hints, shifts),
             with_warps=None if sized is None else lambda warps: self._placed(sized(warps), shifts),
         )
+
+    def _accesses(self, accesses: Iterable[Access], shifts: dict[int, int]) -> tuple[Access, ...]:
+        return tuple(replace(each, tensor=self._tensor(each.tensor, shifts)) for each in accesses)
 
     def _tensor(self, tensor: Tensor, shifts: dict[int, int]) -> Tensor:
         shift = shifts.get(self._buffer(tensor), 0)

@@ -6,7 +6,7 @@ refused (``check_hints``).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +14,10 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.access_regions import checked_regions
 from pysim.program.job import Access
-from pysim.program.regions import union
+from pysim.program.regions import expand_ranges, merge_sorted, union
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 EXACT = 100  # percent
+_RANGES = 1 << 20  # byte ranges that are compared at once
 MODES = {"read": ("read", "write", "update"), "written": ("write", "update")}  # by what hints must say
 
 
@@ -35,15 +36,18 @@ def stated(job: Job, percent: int) -> Job:
     ``percent``: length of each range against that of what is touched (``widened``). Recorded launches
     (traces) are left as they are. Raises WorkloadError for hints that leave out what a TB touches.
     """
-    made = []
+    known: dict[int, Kernel] = {}  # by the id of a kernel: the same one may be launched often
     for index, kernel in enumerate(job.kernels):
+        if id(kernel) in known:
+            continue
         told = kernel
         if kernel.hints is not None:
             check_hints(index, kernel)
             told = replace(kernel, accesses=kernel.hints, hints=None)
         if percent != EXACT and kernel.copy is None:
             told = replace(told, accesses=tuple(widened(each, percent) for each in told.accesses))
-        made.append(told)
+        known[id(kernel)] = told
+    made = [known[id(kernel)] for kernel in job.kernels]
     return job if all(a is b for a, b in zip(made, job.kernels, strict=True)) else replace(job, kernels=made)
 
 
@@ -80,40 +84,116 @@ def check_hints(index: int, kernel: Kernel) -> None:
 
     A hint of what is written also covers what is read. Raises WorkloadError with the first TB and byte.
     """
+    where = f"kernel {index} ({kernel.name})"
     if kernel.footprint is not None or kernel.hints is None:
-        raise WorkloadError(f"kernel {index} ({kernel.name}): hints of recorded addresses: it has none")
+        raise WorkloadError(f"{where}: hints of recorded addresses: it has none")
+    hints = [_Ranges.of(each, kernel.tbs, f"{where}: hints") for each in kernel.hints]
     for what, modes in MODES.items():
-        needed = [each for each in kernel.accesses if (each.mode == "read") == (what == "read")]
-        said = [each for each in kernel.hints if each.mode in modes]
-        for tb in range(kernel.tbs) if needed else ():
-            found = _left_out(_bytes_of(needed, tb), union(_bytes_of(said, tb)))
-            if found is not None:
-                where = _named(found, (each.tensor for each in needed))
-                raise WorkloadError(
-                    f"kernel {index} ({kernel.name}): its hints leave out what TB {tb} has {what}: {where}"
-                )
+        touched = [each for each in kernel.accesses if (each.mode == "read") == (what == "read")]
+        needed = [_Ranges.of(each, kernel.tbs, where) for each in touched]
+        said = [each for each in hints if each.access.mode in modes]
+        tb = _first_left_out(needed, said, kernel.tbs)
+        if tb is not None:
+            which = np.array([tb], np.int64)
+            byte = _left_out(_bytes(needed, which), union(_bytes(said, which)))
+            text = _named(byte, (each.tensor for each in touched))
+            raise WorkloadError(f"{where}: its hints leave out what TB {tb} has {what}: {text}")
 
 
-def _bytes_of(accesses: list[Access], tb: int) -> Ints:
-    """Return the byte ranges that a TB touches, int64 (n, 2)."""
-    made = [np.zeros((0, 2), np.int64)]
-    for each in accesses:
-        tensor = each.tensor
-        row0, row1, col0, col1 = checked_regions(each, np.array([tb], np.int64))[0].tolist()
-        if row0 < row1 and col0 < col1:
-            first = tensor.address + np.arange(row0, row1, dtype=np.int64) * tensor.pitch
-            ranges = np.stack([first + col0 * tensor.item, first + col1 * tensor.item], axis=1)
-            made.append(ranges)
-    return np.concatenate(made)
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """The bytes that TBs touch by an access.
+
+    ``rects``: of each TB, int64 (n, 4): first row, last row and one, first byte in a row, last byte and one;
+    ``first``, ``end``: of all its bytes; ``rows``: how many ranges they are. A TB that touches none has 0.
+    """
+
+    access: Access
+    rects: Ints
+    first: Ints
+    end: Ints
+    rows: Ints
+
+    @classmethod
+    def of(cls, access: Access, tbs: int, where: str) -> _Ranges:
+        """Return the bytes of an access; WorkloadErrors begin with ``where``."""
+        tensor = access.tensor
+        made = checked_regions(access, np.arange(tbs, dtype=np.int64), where)
+        rects = made * np.array([1, 1, tensor.item, tensor.item])
+        row0, row1, byte0, byte1 = rects.T
+        some = (row0 < row1) & (byte0 < byte1)
+        first = tensor.address + row0 * tensor.pitch + byte0
+        end = tensor.address + (row1 - 1) * tensor.pitch + byte1
+        rows = np.where((byte0 == 0) & (byte1 == tensor.pitch), 1, row1 - row0)
+        return cls(access, rects, *(np.where(some, each, 0) for each in (first, end, rows)))
+
+    def cover(self, other: _Ranges) -> NDArray[np.bool_]:
+        """Whether this one range, or rectangle of the same matrix, has all bytes of the other one, by TB."""
+        inside = (self.rows == 1) & (self.first <= other.first) & (other.end <= self.end)
+        mine, its = self.access.tensor, other.access.tensor
+        if (mine.address, mine.pitch) == (its.address, its.pitch):
+            a, b = self.rects, other.rects
+            within = (a[:, [0, 2]] <= b[:, [0, 2]]) & (b[:, [1, 3]] <= a[:, [1, 3]])
+            inside |= (self.rows > 0) & within.all(axis=1)
+        return inside | (other.rows == 0)
+
+    def bytes_of(self, tbs: Ints) -> tuple[Ints, Ints]:
+        """Return the byte ranges of some TBs, int64 (n, 2), and the place of the TB of each in ``tbs``."""
+        rows, first, end = self.rows[tbs], self.first[tbs], self.end[tbs]
+        owner = np.repeat(np.arange(len(tbs), dtype=np.int64), rows)
+        begin = expand_ranges(np.zeros(len(tbs), np.int64), rows) * self.access.tensor.pitch + first[owner]
+        wide = np.where(rows == 1, end - first, self.rects[tbs, 3] - self.rects[tbs, 2])
+        return np.stack([begin, begin + wide[owner]], axis=1), owner
 
 
-def _left_out(needed: Ints, said: Ints) -> int | None:
+def _first_left_out(needed: Sequence[_Ranges], said: Sequence[_Ranges], tbs: int) -> int | None:
+    """Return the first TB that touches a byte of ``needed`` which ``said`` has not."""
+    left = np.zeros(tbs, bool)
+    for each in needed:
+        left |= ~np.any([*(one.cover(each) for one in said), each.rows == 0], axis=0)
+    asked = np.flatnonzero(left)
+    # several hints may cover an access together; a number of TBs at a time, which bounds memory
+    ends = np.cumsum(sum((each.rows[asked] for each in (*needed, *said)), np.ones(len(asked), np.int64)))
+    for some in np.split(asked, np.flatnonzero(np.diff(ends // _RANGES)) + 1):
+        wrong = _uncovered(needed, said, some)
+        if len(wrong):
+            return int(some[wrong.min()])
+    return None
+
+
+def _uncovered(needed: Sequence[_Ranges], said: Sequence[_Ranges], tbs: Ints) -> Ints:
+    """Return the places in ``tbs`` of those with a range of ``needed`` that is not in ranges of ``said``."""
+    (asked, who), (told, whose) = (_joined(each, tbs) for each in (needed, said))
+    order = np.lexsort((told[:, 0], whose))
+    lo, hi, whose = merge_sorted(told[order, 0], told[order, 1], whose[order])
+    # by TB, then by address: a key of both, in which ranks stand for addresses
+    begins, rank = np.unique(np.concatenate((lo, asked[:, 0])), return_inverse=True)
+    key = np.concatenate((whose, who)) * len(begins) + rank.reshape(-1)
+    place = np.searchsorted(key[: len(lo)], key[len(lo) :], side="right") - 1
+    if not len(lo):
+        return who
+    return who[(place < 0) | (whose[place] != who) | (hi[place] < asked[:, 1])]
+
+
+def _joined(ranges: Sequence[_Ranges], tbs: Ints) -> tuple[Ints, Ints]:
+    """Return the byte ranges of some TBs in all of some accesses, and the place of the TB of each."""
+    made = [each.bytes_of(tbs) for each in ranges]
+    none = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    spans, owner = zip(none, *made, strict=True)
+    return np.concatenate(spans), np.concatenate(owner)
+
+
+def _bytes(ranges: Sequence[_Ranges], tbs: Ints) -> Ints:
+    return _joined(ranges, tbs)[0]
+
+
+def _left_out(needed: Ints, said: Ints) -> int:
     """Return the first byte of ``needed`` that no range of ``said`` has; these are sorted and apart."""
     for first, end in needed.tolist():
         place = int(np.searchsorted(said[:, 0], first, side="right")) - 1
         if place < 0 or said[place, 1] < end:
             return int(first) if place < 0 else max(int(first), int(said[place, 1]))
-    return None
+    raise AssertionError("no byte is left out")
 
 
 def _named(byte: int, tensors: Iterable[Tensor]) -> str:

@@ -56,6 +56,8 @@ def kernel_parts(job: Job, programs: Programs | None = None, far: int | None = F
     made = []
     for index, kernel in enumerate(job.kernels):
         parts: list[Part] = [(programs.number(kernel.program), *kernel.grid, kernel.stream)]
+        if kernel.hints is not None:
+            parts.append((index, 0))  # what its hints state may differ, so it is like no other
         for tensor in kernel.args:
             before = last.get((tensor.address, tensor.nbytes))
             apart = FIRST_USE if before is None or index - before >= limit else index - before

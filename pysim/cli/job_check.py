@@ -83,7 +83,9 @@ def check(args: argparse.Namespace) -> int:
 
     waits = args.pdl or args.cusync is not None
     for name in ("at", "trigger", "plan", "prove", "json"):
-        if getattr(args, name) and not (args.pdl or (waits and name in ("prove", "json"))):
+        if getattr(args, name) not in (None, False) and not (
+            args.pdl or (waits and name in ("prove", "json"))
+        ):
             raise ConfigError(f"--{name}: only with --pdl{' or --cusync' * (name in ('prove', 'json'))}")
     if args.pdl and args.cusync is not None:
         raise ConfigError("--pdl, --cusync: one of them at a time")

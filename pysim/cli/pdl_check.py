@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 
 def _rows(args: argparse.Namespace, job: Job) -> list[Row] | None:
     """Return the placement that the user asks for; None: none."""
-    from pysim.hazards.places import TRIGGERS, WAITS, parse_place
+    from pysim.hazards.places import START, TRIGGERS, WAITS, parse_place
     from pysim.hazards.plan import Row, check_rows, read_plan
 
-    if args.plan is not None and (args.at or args.trigger):
+    if args.plan is not None and (args.at is not None or args.trigger is not None):
         raise ConfigError("--plan: it says where kernels wait and trigger: without --at and --trigger")
     if args.plan is not None:
         rows = read_plan(args.plan)
         check_rows(job, rows)
         return rows
-    if args.at or args.trigger:
-        wait = parse_place(args.at or "start", WAITS, "--at")
-        return [Row(wait=wait, trigger=parse_place(args.trigger or "start", TRIGGERS, "--trigger"))]
-    return None
+    if args.at is None and args.trigger is None:
+        return None
+    wait = START if args.at is None else parse_place(args.at, WAITS, "--at")
+    trigger = START if args.trigger is None else parse_place(args.trigger, TRIGGERS, "--trigger")
+    return [Row(wait=wait, trigger=trigger)]
 
 
 def pdl_check(args: argparse.Namespace, job: Job) -> int:
@@ -43,11 +44,14 @@ def pdl_check(args: argparse.Namespace, job: Job) -> int:
     from pysim.hazards.pdl import PdlCheck
     from pysim.hazards.simulated import Simulated
     from pysim.machine.system import resolve
+    from pysim.program.definition_check import check_job
 
+    if len(job.kernels) < 2:
+        count = "one kernel" if job.kernels else "no kernel"
+        raise InputError(f"job {job.name}: {count}: there is no pair")
+    check_job(job)
     rows = _rows(args, job)
     check = PdlCheck(job)
-    if len(job.kernels) < 2:
-        raise InputError(f"job {job.name}: one kernel: there is no pair")
     simulated = None
     if args.pairs or args.prove:
         simulated = Simulated(job, resolve(args.gpu, dict(args.set or ())), args.threads or machine_threads())

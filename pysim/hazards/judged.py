@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .pdl import MOST_HAZARDS
 from .places import AHEAD, LATEST
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class Judged:
     us: float | None = None
     unforeseen: str = ""
     clean: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether there were so many hazards that those of later kernels were not looked for."""
+        return len(self.hazards) >= MOST_HAZARDS
 
     @property
     def hazards(self) -> list[Hazard]:

@@ -34,16 +34,26 @@ class Ended:
     waited: int
 
 
+class OrderWalk:
+    """Goes through launches in order; ``triggered``: what has surely ended once the last has triggered."""
+
+    def __init__(self) -> None:
+        self.number = self.triggered = 0
+        self._done = 0  # known once the last kernel has ended
+
+    def add(self, launch: LaunchOrder) -> Ended:
+        """Return what has surely ended at the start of the next kernel, and behind its wait."""
+        everything = (1 << self.number) - 1
+        start = self.triggered if launch.early else everything
+        waited = start | (self._done if launch.early and launch.waits else 0)
+        known = waited if launch.waits else start
+        self.triggered = waited if launch.trigger_after_wait and launch.waits else start
+        self._done = known | 1 << self.number
+        self.number += 1
+        return Ended(start, waited)
+
+
 def ended_before(launches: Sequence[LaunchOrder]) -> list[Ended]:
     """Return what has surely ended at the start of each kernel, and behind its wait."""
-    made: list[Ended] = []
-    triggered = done = 0  # known once the kernel before has triggered, and once it has ended
-    for number, launch in enumerate(launches):
-        everything = (1 << number) - 1
-        start = triggered if launch.early else everything
-        waited = start | (done if launch.early and launch.waits else 0)
-        made.append(Ended(start, waited))
-        known = waited if launch.waits else start
-        triggered = waited if launch.trigger_after_wait and launch.waits else start
-        done = known | 1 << number
-    return made
+    walk = OrderWalk()
+    return [walk.add(launch) for launch in launches]

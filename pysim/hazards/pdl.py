@@ -8,24 +8,25 @@ show in a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pysim.errors import InputError
+from pysim.errors import InputError, WorkloadError
 from pysim.program.access_regions import SharedRegions
 from pysim.program.regions import SECTOR, union
 
-from .order import Ended, ended_before
+from .conflicts import Conflicts
+from .order import Ended, OrderWalk, ended_before
 from .places import (
     AHEAD,
+    EVERYWHERE,
     LATEST,
     START,
     Cuts,
     Moved,
-    Place,
     cuts_of,
     described,
     end_of,
@@ -35,7 +36,7 @@ from .places import (
     out_of_loops,
 )
 from .plan import NORMAL, Placed, Row, may_be_early, row_of, trigger_cuts
-from .touched import AccessOfOp, TouchedByKernels, common
+from .touched import AccessOfOp, TouchedByKernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from pysim.program.job import Job
 
     Ints = NDArray[np.int64]
+
+
+MOST_KERNELS = 20_000  # whose sets of kernels fit in memory
+MOST_HAZARDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +72,20 @@ class Hazard:
 class PdlCheck:
     """The hazards of placements of one job.
 
-    Raises WorkloadError where the job has several streams, or kernels of which the code is not known.
+    Raises WorkloadError where the job has several streams, kernels of which the code is not known, or more
+    than ``MOST_KERNELS`` launches.
     """
 
     def __init__(self, job: Job) -> None:
+        if len(job.kernels) > MOST_KERNELS:
+            raise WorkloadError(f"job {job.name}: {len(job.kernels):,} launches: at most {MOST_KERNELS:,}")
         self.job, self.able = job, may_be_early(job)
         self._touched = TouchedByKernels(SharedRegions())
         self._declared = [
             self._touched.declared(kernel, f"kernel {number} ({kernel.name})") if kernel.accesses else []
             for number, kernel in enumerate(job.kernels)
         ]
-        rows = [(k, n) for k, every in enumerate(self._declared) for n in range(len(every))]
-        self._rows = np.array(rows, np.int64).reshape(-1, 2)
-        ends = [self._declared[k][n].touched.sectors() for k, n in rows]
-        self._lo = np.array([spans[0, 0] for spans in ends], np.int64)
-        self._hi = np.array([spans[-1, 1] for spans in ends], np.int64)
-        self._writes = np.array([self._declared[k][n].writes for k, n in rows], bool)
+        self._conflicts = Conflicts(self._declared)
         self._ops: dict[int, list[AccessOfOp]] = {}
 
     def _by_ops(self, number: int) -> list[AccessOfOp]:
@@ -91,26 +94,18 @@ class PdlCheck:
             self._ops[number] = self._touched.by_ops(kernel, self._declared[number])
         return self._ops[number]
 
-    def _met(self, access: AccessOfOp, kernels: int) -> Iterable[tuple[int, AccessOfOp, Ints]]:
-        """Yield (kernel, its access, sectors) of those of some kernels that conflict with an access."""
-        spans = access.touched.sectors()
-        near = (self._lo < spans[-1, 1]) & (self._hi > spans[0, 0]) & (self._writes | access.writes)
-        for kernel, number in self._rows[near].tolist():
-            if kernels >> kernel & 1:
-                other = self._declared[kernel][number]
-                shared = common(access.touched, other.touched)
-                if len(shared):
-                    yield kernel, other, shared
-
     def ended(self, placed: Sequence[Placed]) -> list[Ended]:
         """Return what has surely ended before each kernel."""
         return ended_before([launch.order for launch in placed])
 
     def hazards(self, placed: Sequence[Placed]) -> list[Hazard]:
-        """Return the hazards of a placement, by later kernel and then by earlier one."""
+        """Return the hazards of a placement, by later kernel and then by earlier one.
+
+        Once there are ``MOST_HAZARDS``, those of later kernels are left out.
+        """
         made: list[Hazard] = []
         for number, (launch, ended) in enumerate(zip(placed, self.ended(placed), strict=True)):
-            if launch.early:
+            if launch.early and len(made) < MOST_HAZARDS:
                 made += self.hazards_of(number, launch, ended)
         return made
 
@@ -121,7 +116,7 @@ class PdlCheck:
         found: dict[tuple[int, str, bool, int], list[tuple[AccessOfOp, AccessOfOp, Ints]]] = {}
         for access in self._by_ops(number):
             waited = self._behind(access, launch)
-            for kernel, other, shared in self._met(access, running[waited]):
+            for kernel, other, shared in self._conflicts.met(access, running[waited]):
                 kind = "RAW" if not access.writes else "WAW" if other.writes else "WAR"
                 found.setdefault((kernel, kind, waited, other.tensor.address), []).append(
                     (access, other, shared)
@@ -166,7 +161,7 @@ class PdlCheck:
         made: dict[int, int | None] = {}
         for ops in op_lists(kernel):
             mine = [access for access in accesses if access.ops in (id(ops), -1)]
-            first = next((a.number for a in mine if any(self._met(a, running))), None)
+            first = next((a.number for a in mine if self._conflicts.any(a, running)), None)
             made[id(ops)] = None if first is None else out_of_loops(ops, first)
         if any(at is not None for at in made.values()):
             return made, True
@@ -180,7 +175,7 @@ class PdlCheck:
             at = waits.get(id(ops))
             loads = [] if at is None else loads_behind(ops, at)
             mine = [a for a in self._by_ops(number) if a.ops in (id(ops), -1) and a.number in loads]
-            bound = {access.number for access in mine if any(self._met(access, running))}
+            bound = {access.number for access in mine if self._conflicts.any(access, running)}
             free = tuple(load for load in loads if load not in bound)
             if free and bound:
                 made[id(ops)] = free
@@ -189,9 +184,9 @@ class PdlCheck:
     def first_hazard(self, number: int, running: int) -> Hazard | None:
         """Return the hazard of the first access of a kernel that conflicts while some kernels may run."""
         for access in self._by_ops(number):
-            met = list(self._met(access, running))
-            if met:
-                kernel, other, shared = met[-1]
+            met = self._conflicts.last(access, running)
+            if met is not None:
+                kernel, other, shared = met
                 kind = "RAW" if not access.writes else "WAW" if other.writes else "WAR"
                 return self._hazard(number, kernel, kind, False, [(access, other, shared)])
         return None
@@ -209,7 +204,7 @@ class PdlCheck:
         Raises InputError for a place that a kernel does not have.
         """
         made: list[Placed] = []
-        count = len(self.job.kernels)
+        count, walk = len(self.job.kernels), OrderWalk()
         places = self.rows_of(rows)
         for number, kernel in enumerate(self.job.kernels):
             row = places[number]
@@ -217,12 +212,12 @@ class PdlCheck:
             follows = number + 1 < count and self.able[number + 1]
             if not early and not follows:
                 made.append(NORMAL)
+                walk.add(NORMAL.order)
                 continue
             waits: Cuts = {}
             moved: Moved = {}
             if early and row.wait in (LATEST, AHEAD):
-                everything = (1 << number) - 1
-                running = everything & ~self.ended([*made, Placed(True, {}, {})])[number].start
+                running = ((1 << number) - 1) & ~walk.triggered
                 waits = self.latest(number, running)[0]
                 moved = self.ahead(number, running, waits) if row.wait == AHEAD else {}
             elif early:
@@ -233,6 +228,7 @@ class PdlCheck:
                 behind = waits or {id(ops): 0 for ops in op_lists(kernel)}
                 triggers, first = trigger_cuts(self.job, number, row.trigger, behind)
             made.append(Placed(early, waits, triggers, first, moved))
+            walk.add(made[-1].order)
         return made
 
     def only(self, placed: Sequence[Placed], hazard: Hazard) -> list[Placed]:
@@ -264,7 +260,7 @@ class PdlCheck:
             row = row_of(rows, number, kernel.name)
             for what in ("wait", "trigger"):
                 place = getattr(row, what)
-                if place in (LATEST, AHEAD, Place("wait")) or not has_code(kernel):
+                if place.word in EVERYWHERE or not has_code(kernel):
                     continue
                 try:
                     cuts_of(kernel, place, f"kernel {number} ({kernel.name}): {what}")

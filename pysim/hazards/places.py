@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,7 @@ _KINDS = {"load": LOADS, "store": STORES}
 _AT_ACCESS = re.compile(r"(before|after) (load|store) (\S+)")
 WAITS = ("start", "latest", "ahead", "end", "none")
 TRIGGERS = ("start", "wait", "loop end", "none")
+EVERYWHERE = (*WAITS, "wait")  # places that each kernel has
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +65,65 @@ def parse_place(text: object, words: Sequence[str], what: str) -> Place:
     raise InputError(f"{what} = {text!r}: no such place: there are {known}")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Itself:
+    """A program as a key: of equal programs each has its own, as comparing all their ops takes long."""
+
+    program: Program | RecordedProgram
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.program is other.program
+
+
 def same_lists(program: Program | RecordedProgram) -> dict[int, int]:
     """Return, by the id of each op list of a program, that of the first equal one, which stands for it.
 
     Those of a program whose warps differ stand for themselves.
     """
-    if isinstance(program, RecordedProgram):
-        return {}
+    return {} if isinstance(program, RecordedProgram) else _same_lists(_Itself(program))
+
+
+@lru_cache(maxsize=1024)
+def _same_lists(of: _Itself) -> dict[int, int]:
     first: dict[Ops, int] = {}
-    return {id(ops): first.setdefault(ops, id(ops)) for ops in program.variants}
+    assert isinstance(of.program, Program)
+    return {id(ops): first.setdefault(ops, id(ops)) for ops in of.program.variants}
 
 
-def op_lists(kernel: Kernel) -> Iterator[Ops]:
-    """Yield each distinct op list of the TBs of a kernel."""
-    program, seen = kernel.program, set[int]()
-    same = same_lists(program)
-    rows = np.unique(tb_rows(kernel, np.arange(kernel.tbs, dtype=np.int64))).tolist()
+def op_lists(kernel: Kernel) -> tuple[Ops, ...]:
+    """Return each distinct op list of the TBs of a kernel."""
+    return _op_lists(_Itself(kernel.program), tuple(_rows(kernel)))
+
+
+def _rows(kernel: Kernel) -> list[int]:
+    """Return the distinct rows (``tb_rows``) of the TBs of a kernel; of a large grid those of its corners."""
+    program = kernel.program
+    if isinstance(program, RecordedProgram):
+        return [0] if program.tb_rows is None else np.unique(program.tb_rows).tolist()
+    ends = np.array([(0, size - 1) for size in kernel.grid], np.int64)
+    corners = np.stack(np.meshgrid(*ends), axis=-1).reshape(-1, 3)
+    x, y, _ = kernel.grid
+    return np.unique(tb_rows(kernel, corners @ np.array([1, x, x * y]))).tolist()
+
+
+@lru_cache(maxsize=1024)
+def _op_lists(of: _Itself, rows: tuple[int, ...]) -> tuple[Ops, ...]:
+    program = of.program
+    made: dict[int, Ops] = {}
     for row in rows:
         lists: Sequence[Ops]
         if isinstance(program, RecordedProgram):
             assert program.op_lists is not None
             lists = program.op_lists(row)
         else:
-            first = same[id(program.variants[row])]
+            first = same_lists(program)[id(program.variants[row])]
             lists = (next(ops for ops in program.variants if id(ops) == first),)
         for ops in lists:
-            if id(ops) not in seen:
-                seen.add(id(ops))
-                yield ops
+            made.setdefault(id(ops), ops)
+    return tuple(made.values())
 
 
 def has_code(kernel: Kernel) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from pysim.dependence.producer_tiles import may_wait
-from pysim.errors import InputError, WorkloadError
+from pysim.errors import InputError, WorkloadError, brief
 
 from .order import LaunchOrder
 from .places import START, TRIGGERS, WAITS, Cuts, Moved, Place, has_code, parse_place, triggers_of
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pysim.program.job import Job
+
+
+# a list of objects, or what was meant as one; a line may begin with a bracket, too: [gl]*; start
+_JSON = re.compile(r"\s*\[(\s*[\[{\]]|[^;]*\Z)")
+_DIGITS = 19  # of a number of a kernel, fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class Row:
     early: bool = True
     wait: Place = START
     trigger: Place = START
+    where: str = field(default="--plan", compare=False)  # file and row, for errors
 
     @property
     def lenient(self) -> bool:
@@ -91,31 +98,50 @@ class Row:
 def read_plan(path: Path) -> list[Row]:
     """Return the rows of a plan file: a JSON list of objects, or lines ``kernel; wait; trigger``.
 
-    Raises InputError, which names file and row.
+    Raises InputError, which names file and row; also for a file without rows, and for two rows of the same
+    kernels.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is no text in UTF-8: byte {error.start}") from None
-    if not text.lstrip().startswith("["):
-        lines = ((n, line.partition("#")[0].strip()) for n, line in enumerate(text.splitlines(), 1))
-        return [_line(f"{path}:{number}", line) for number, line in lines if line]
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: {error}") from None
-    return [_row(f"{path}: row {number}", row) for number, row in enumerate(given)]
+    lines = ((n, line.partition("#")[0].strip()) for n, line in enumerate(text.splitlines(), 1))
+    if _JSON.match(text):
+        try:
+            given = json.loads(text, object_pairs_hook=_object)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}: {error}") from None
+        rows = [(f"{path}: row {number}", row) for number, row in enumerate(given)]
+    else:
+        rows = [(where := f"{path}:{number}", _line(where, line)) for number, line in lines if line]
+    made: dict[str | int, Row] = {}
+    for where, each in rows:
+        row = _row(where, each)
+        if row.kernels in made:
+            raise InputError(f"{where}: kernel {row.kernels!r} has a row already")
+        made[row.kernels] = row
+    if not made:
+        raise InputError(f"{path}: has no row")
+    return list(made.values())
 
 
-def _line(where: str, line: str) -> Row:
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+        raise ValueError(f"key {twice!r} twice in an object")
+    return made
+
+
+def _line(where: str, line: str) -> dict[str, object]:
     cells = [cell.strip() for cell in line.split(";")]
     if not 2 <= len(cells) <= 3:
-        raise InputError(f"{where}: {line!r}: must be KERNEL; WAIT; TRIGGER")
+        raise InputError(f"{where}: {brief(line)}: must be KERNEL; WAIT; TRIGGER")
     names = ("kernel", "wait", "trigger")
-    kernel: str | int = int(cells[0]) if cells[0].isdecimal() else cells[0]
-    return _row(where, dict(zip(names, [kernel, *cells[1:]], strict=False)))
+    number = cells[0].isdecimal() and len(cells[0]) < _DIGITS
+    return dict(zip(names, [int(cells[0]) if number else cells[0], *cells[1:]], strict=False))
 
 
 def _row(where: str, given: object) -> Row:
@@ -123,7 +149,9 @@ def _row(where: str, given: object) -> Row:
     if not isinstance(given, Mapping) or (extra := [key for key in given if key not in known]):
         what = f"key {extra[0]!r}" if isinstance(given, Mapping) else repr(given)
         raise InputError(f"{where}: {what}: must be an object with keys {', '.join(known)}")
-    kernel = given.get("kernel", "*")
+    if "kernel" not in given:
+        raise InputError(f"{where}: no key kernel: a number, or a name with * and ?; * is all of them")
+    kernel = given["kernel"]
     if not isinstance(kernel, str | int) or isinstance(kernel, bool):
         raise InputError(f"{where}: kernel = {kernel!r}: must be a number or a name with * and ?")
     launch = given.get("launch", "early")
@@ -134,6 +162,7 @@ def _row(where: str, given: object) -> Row:
         launch == "early",
         parse_place(given.get("wait", "start"), WAITS, f"{where}: wait"),
         parse_place(given.get("trigger", "start"), TRIGGERS, f"{where}: trigger"),
+        where,
     )
 
 
@@ -146,8 +175,9 @@ def check_rows(job: Job, rows: Sequence[Row]) -> None:
     """Raise InputError for a row that is for no kernel of a job."""
     for row in rows:
         if not any(row.holds(number, kernel.name) for number, kernel in enumerate(job.kernels)):
-            names = ", ".join(dict.fromkeys(kernel.name for kernel in job.kernels[:8]))
-            raise InputError(f"--plan: no kernel {row.kernels!r}: there are {names}")
+            some = ", ".join(dict.fromkeys(kernel.name for kernel in job.kernels[:8]))
+            there = f"0 to {len(job.kernels) - 1}" if isinstance(row.kernels, int) else some
+            raise InputError(f"{row.where}: no kernel {brief(row.kernels)}: there are {there}")
 
 
 def trigger_cuts(job: Job, number: int, place: Place, waits: Cuts) -> tuple[Cuts, bool]:

@@ -172,6 +172,7 @@ def judged_dict(judged: Judged, job: Job) -> dict[str, Any]:
         for pair in judged.pairs
     ]
     made: dict[str, Any] = {"safe": not judged.hazards, "pairs": pairs}
+    made |= {"cut": True} if judged.cut else {}
     if judged.plain_us is not None:
         made |= {"plain_us": judged.plain_us, "us": judged.us}
     if judged.clean or judged.unforeseen:
@@ -191,7 +192,8 @@ def judged_lines(judged: Judged, job: Job) -> list[str]:
     made = aligned([head, *((*cells, str(count)) for cells, count in rows.items())])
     if judged.hazards:
         many = len(judged.hazards)
-        made += ["", f"{many} hazard{'s' * (many > 1)}:", *_some(judged.hazards, job)]
+        left = ", and those of later kernels" if judged.cut else ""
+        made += ["", f"{many} hazard{'s' * (many > 1)}{left}:", *_some(judged.hazards, job)]
     proofs = [pair for pair in judged.pairs if pair.asked]
     if proofs:
         made += ["", *(f"{one.before} -> {one.after}: {violation_text(one.proof, job)}" for one in proofs)]

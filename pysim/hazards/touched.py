@@ -137,6 +137,9 @@ class TouchedByKernels:
         self.regions = regions
         self._ops: dict[tuple[object, ...], list[AccessOfOp]] = {}
         self._held: list[object] = []  # whose ids are keys
+        self._declared: dict[tuple[int, int], TouchedRegions] = {}  # by shape and address
+        self._moved: dict[tuple[int, int], TouchedByOp] = {}  # by what is moved, and address
+        self._by_ops: dict[tuple[object, ...], list[AccessOfOp]] = {}
 
     def declared(self, kernel: Kernel, name: str) -> list[AccessOfOp]:
         """Return what a kernel declares; ``name``: for errors."""
@@ -144,7 +147,9 @@ class TouchedByKernels:
         for access in kernel.accesses:
             regions = self.regions.of(access, kernel.tbs, name)
             if len(regions):
-                made.append(AccessOfOp(-1, 0, access.mode != "read", access.tensor, TouchedRegions(regions)))
+                key = (regions.shape, regions.address)
+                touched = self._declared.setdefault(key, TouchedRegions(regions))
+                made.append(AccessOfOp(-1, 0, access.mode != "read", access.tensor, touched))
         return made
 
     def by_ops(self, kernel: Kernel, declared: Sequence[AccessOfOp]) -> list[AccessOfOp]:
@@ -154,20 +159,28 @@ class TouchedByKernels:
         is declared and touched by no op (a kernel may load from a stand-in of its input) counts with the
         first memory op, or at once.
         """
+        told = tuple((id(access.touched), access.writes, access.tensor) for access in declared)
+        all_of_it = (id(kernel.program), kernel.grid, kernel.args, kernel.tiles, told)
+        if all_of_it not in self._by_ops:
+            self._held.append(kernel.program)
+            made = [*self._placed(kernel), *self._unresolved(kernel, declared)]
+            left = [access for access in declared if not any(_same_memory(access, op) for op in made)]
+            made += self._at_first(kernel, left)
+            self._by_ops[all_of_it] = sorted(made, key=lambda access: access.number)
+        return self._by_ops[all_of_it]
+
+    def _placed(self, kernel: Kernel) -> Iterator[AccessOfOp]:
+        """Yield what ops with patterns touch of the arguments of a kernel."""
         key = (id(kernel.program), kernel.grid, tuple(t.nbytes for t in kernel.args), kernel.tiles)
         if key not in self._ops:
-            self._held.append(kernel.program)
             self._ops[key] = self._patterns(kernel)
-        made: list[AccessOfOp] = []
         for access in self._ops[key]:
-            arg = kernel.args[int(access.tensor.name)]
-            assert isinstance(access.touched, TouchedByOp)
-            made.append(
-                AccessOfOp(access.ops, access.number, access.writes, arg, access.touched.moved(arg.address))
-            )
-        made += self._unresolved(kernel, declared)
-        left = [access for access in declared if not any(_same_memory(access, op) for op in made)]
-        return sorted(made + self._at_first(kernel, left), key=lambda access: access.number)
+            arg, touched = kernel.args[int(access.tensor.name)], access.touched
+            assert isinstance(touched, TouchedByOp)
+            where = (id(touched), arg.address)
+            if where not in self._moved:
+                self._moved[where] = touched.moved(arg.address)
+            yield AccessOfOp(access.ops, access.number, access.writes, arg, self._moved[where])
 
     @staticmethod
     def _at_first(kernel: Kernel, left: Sequence[AccessOfOp]) -> list[AccessOfOp]:

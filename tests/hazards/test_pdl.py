@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from pysim.errors import InputError, WorkloadError
+from pysim.hazards import conflicts, pdl
 from pysim.hazards.advice import TOGETHER, PdlAdvice
 from pysim.hazards.order import LaunchOrder, ended_before
 from pysim.hazards.pdl import PdlCheck
 from pysim.hazards.places import AHEAD, LATEST, START, Place, inserted, op_lists, parse_place, with_pdl
-from pysim.hazards.plan import Row, read_plan
+from pysim.hazards.plan import Row, check_rows, read_plan
 from pysim.hazards.report import verdict
 from pysim.hazards.simulated import Simulated
 from pysim.isa import OPS
@@ -197,6 +198,21 @@ def test_what_is_not_known_is_refused(memory):
         PdlCheck(Job("streams", [first, replace(first, stream=1)]))
 
 
+def test_many_launches(memory, monkeypatch):
+    """Launches that are alike are looked at once, and there is an end to hazards."""
+    pair = [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["a"]])]
+    check = PdlCheck(Job("long", pair * 200))
+    real, compared = conflicts.common, []
+    monkeypatch.setattr(conflicts, "common", lambda *each: compared.append(each) or real(*each))
+    assert check.hazards(check.placed([Row(wait=LATEST)])) == []
+    monkeypatch.setattr(pdl, "MOST_HAZARDS", 50)
+    assert 50 <= len(check.hazards(check.placed([Row(wait=NONE)]))) < 250
+    assert len(compared) <= 8
+    monkeypatch.setattr(pdl, "MOST_KERNELS", 399)
+    with pytest.raises(WorkloadError, match="job long: 400 launches: at most 399"):
+        PdlCheck(check.job)
+
+
 def test_a_launch_that_does_not_ask(memory):
     kernels = [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["a"]])]
     job = Job("memset", [kernels[0], replace(kernels[1], programmatic=False), kernels[1]])
@@ -220,17 +236,31 @@ def test_plans(tmp_path, memory):
     ]
     path.write_text('[{"kernel": "b*", "wait": "none", "launch": "normal"}]', encoding="utf-8")
     assert read_plan(path) == [Row("b*", False, NONE)]
+    path.write_text("\ufeff[gl]*; start\n", encoding="utf-8")
+    assert read_plan(path) == [Row("[gl]*")]
     for text, said in (
-        ("a", "plan:1: 'a': must be KERNEL; WAIT; TRIGGER"),
+        ("a", "plan:1: a: must be KERNEL; WAIT; TRIGGER"),
+        ("# nothing\n", "plan: has no row"),
+        ("1; end\n2; end\n1; start\n", "plan:3: kernel 1 has a row already"),
+        ('[{"kernel": "*"}, {"kernel": "*", "wait": "end"}]', r"row 1: kernel '\*' has a row already"),
+        ('[{"kernel": 1, "kernel": 2}]', "key 'kernel' twice in an object"),
+        ('[{"wait": "end"}]', "row 0: no key kernel"),
         ("[5]", "row 0: 5: must be an object"),
         ("[", "plan: Expecting value"),
         ('[{"late": 1}]', "key 'late'"),
-        ('[{"launch": "soon"}]', "must be early or normal"),
+        ('[{"kernel": 0, "launch": "soon"}]', "must be early or normal"),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=said):
             read_plan(path)
     job = Job("raw", [kernel("a", writes=[memory["a"]]), kernel("b", reads=[memory["a"]])])
+    for name, said in (
+        ("9" * 5000, "9+...: there are a, b"),
+        ("2", "2: there are 0 to 1"),
+    ):
+        path.write_text(f"0; end\n{name}; end\n", encoding="utf-8")
+        with pytest.raises(InputError, match=f"plan:2: no kernel {said}"):
+            check_rows(job, read_plan(path))
     with pytest.raises(InputError, match=r"kernel 1 .b.: wait: before load w: its program has no load of w"):
         found(job, Row(1, wait=Place("before", "load", "w")))
     assert found(job, Row("*", wait=Place("before", "load", "a"))) == []

@@ -1,6 +1,8 @@
 """Hints that software states: wider ones cost time alone, narrower ones are refused or caught."""
 
 from dataclasses import replace
+from pickle import dumps
+from time import process_time
 
 import numpy as np
 import pytest
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 
 from pysim import simulate
 from pysim.dependence.dependences import dependences
-from pysim.errors import DependenceError, WorkloadError
+from pysim.errors import DependenceError, PickleError, WorkloadError
 from pysim.program.footprint import WRITE, Footprint
 from pysim.program.job import Access, Tensor
+from pysim.program.periods.likeness import kernel_shapes
+from pysim.program.rename import renamed
 from pysim.schemes import stated_hints
 from pysim.schemes.stated_hints import stated, widened
 from pysim.workloads import make
@@ -116,6 +120,65 @@ def test_narrower_hints_that_slip_through_are_named_by_the_oracle(monkeypatch):
     with pytest.raises(DependenceError, match="RAW") as caught:
         execute(with_hints(job, *told), SCHEME, oracle(), deps=dependences(job))
     assert pair(caught.value) == [(1, 2), (0, 2)]
+
+
+def halves(access):
+    """Two accesses that together are one: the rows of each TB, cut in the middle."""
+
+    def cut(place):
+        def regions(tbs):
+            made = np.array(access.regions(tbs))
+            made[:, 1 - place] = made[:, :2].sum(axis=1) // 2
+            return made
+
+        return Access(access.tensor, access.mode, regions)
+
+    return cut(0), cut(1)
+
+
+def test_hints_of_many_tbs_are_checked_at_once_and_may_cover_an_access_together():
+    kernel = make("gemm:m=8192,n=4096,k=16", "titan_v").kernels[0]
+    begun = process_time()
+    for made in (map(whole, kernel.accesses), (half for each in kernel.accesses for half in halves(each))):
+        stated_hints.check_hints(0, replace(kernel, hints=tuple(made)))
+    assert process_time() - begun < 5  # a TB at a time takes far longer
+    missing = tuple(part for each in kernel.accesses for part in halves(narrow(each, kernel.tbs - 1)))
+    with pytest.raises(WorkloadError, match=f"leave out what TB {kernel.tbs - 1} has read: byte"):
+        stated_hints.check_hints(0, replace(kernel, hints=missing))
+
+
+@pytest.mark.parametrize("given", [(each for each in ()), "text", 5, {}])
+def test_hints_that_are_no_accesses_are_refused(given):
+    kernel = two("store", "load").kernels[1]
+    with pytest.raises(WorkloadError, match=r"kernel second: hints = \w+: must be a tuple"):
+        replace(kernel, hints=given)
+
+
+def test_a_wrong_hint_is_named():
+    job = two("store", "load")
+    access = job.kernels[1].accesses[0]
+    for hint, said in (
+        ("text", r"kernel 1 .second.: hints\[0\] is str: must be an Access"),
+        (replace(access, mode="red"), r"kernel 1 .second.: hints\[0\]: mode = 'red'"),
+    ):
+        with pytest.raises(WorkloadError, match=said):
+            simulate("titan_v", with_hints(job, None, [hint]), SCHEME, baseline=False)
+    beyond = replace(access, regions=lambda tbs: np.tile([-1, 2, 0, 1], (len(tbs), 1)))
+    with pytest.raises(WorkloadError, match=r"kernel 1 .second.: hints: TB 0 reads rows -1 to 2"):
+        stated(with_hints(job, None, (beyond,)), 100)
+
+
+def test_hints_are_renamed_pickled_and_no_part_of_periods():
+    job = make("gru:hidden=64,batch=4,timesteps=4,layers=1")
+    told = with_hints(job, *(tuple(map(whole, each.accesses)) for each in job.kernels))
+    moved = renamed(told)
+    pairs = zip(moved.kernels, told.kernels, strict=True)
+    assert any(a.hints[-1].tensor != b.hints[-1].tensor for a, b in pairs)
+    stated(moved, 100)
+    assert len(set(kernel_shapes(told).tolist())) == len(told.kernels)
+    kernel = two("store", "load").kernels[0]
+    with pytest.raises(PickleError, match="cannot be pickled"):
+        dumps(replace(kernel, accesses=(), hints=kernel.accesses))
 
 
 def test_a_trace_has_no_hints_of_its_own():

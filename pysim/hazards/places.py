@@ -106,7 +106,8 @@ def _rows(kernel: Kernel) -> list[int]:
     ends = np.array([(0, size - 1) for size in kernel.grid], np.int64)
     corners = np.stack(np.meshgrid(*ends), axis=-1).reshape(-1, 3)
     x, y, _ = kernel.grid
-    return np.unique(tb_rows(kernel, corners @ np.array([1, x, x * y]))).tolist()
+    made: list[int] = np.unique(tb_rows(kernel, corners @ np.array([1, x, x * y]))).tolist()
+    return made
 
 
 @lru_cache(maxsize=1024)

@@ -129,13 +129,14 @@ class _Ranges:
 
     def cover(self, other: _Ranges) -> NDArray[np.bool_]:
         """Whether this one range, or rectangle of the same matrix, has all bytes of the other one, by TB."""
-        inside = (self.rows == 1) & (self.first <= other.first) & (other.end <= self.end)
+        inside: NDArray[np.bool_] = (self.rows == 1) & (self.first <= other.first) & (other.end <= self.end)
         mine, its = self.access.tensor, other.access.tensor
         if (mine.address, mine.pitch) == (its.address, its.pitch):
             a, b = self.rects, other.rects
             within = (a[:, [0, 2]] <= b[:, [0, 2]]) & (b[:, [1, 3]] <= a[:, [1, 3]])
             inside |= (self.rows > 0) & within.all(axis=1)
-        return inside | (other.rows == 0)
+        inside |= other.rows == 0
+        return inside
 
     def bytes_of(self, tbs: Ints) -> tuple[Ints, Ints]:
         """Return the byte ranges of some TBs, int64 (n, 2), and the place of the TB of each in ``tbs``."""
@@ -172,7 +173,8 @@ def _uncovered(needed: Sequence[_Ranges], said: Sequence[_Ranges], tbs: Ints) ->
     place = np.searchsorted(key[: len(lo)], key[len(lo) :], side="right") - 1
     if not len(lo):
         return who
-    return who[(place < 0) | (whose[place] != who) | (hi[place] < asked[:, 1])]
+    wrong = (place < 0) | (whose[place] != who) | (hi[place] < asked[:, 1])
+    return np.asarray(who[wrong])
 
 
 def _joined(ranges: Sequence[_Ranges], tbs: Ints) -> tuple[Ints, Ints]:

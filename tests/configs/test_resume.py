@@ -20,7 +20,7 @@ from tests.support.thin import thin
 
 GRU = CONFIGS / "titanv_gru.py"
 run = caller("titanv_gru")
-SIZE = ("--hidden", "1024", "--batch", "32", "--layers", "1", "--timesteps", "28", "--threads", "1")
+SIZE = ("--hidden", "1024", "--batch", "32", "--layers", "1", "--timesteps", "14", "--threads", "1")
 JOB = (*SIZE, "--schemes", "stream,tb_static", "--out", "a.h5")
 TINY = ("--hidden", "64", "--batch", "4", "--layers", "1", "--timesteps", "1", "--out", "a.h5")
 

@@ -209,7 +209,7 @@ DECISIONS = (
     KERNEL,
     Column("producer_kernel", "<i4", "id", "Launch that it depends on."),
     Column("form", "S8", "text", "Edge between them: tb, kernel, or none of its own."),
-    Column("reason", "S16", "text", "Why: few, implied, most, no data, no hints, no room, turns."),
+    Column("reason", "S16", "text", "Why: covered, few, implied, most, no data, no hints, no room, turns."),
     Column("share", "<f8", "share", "Of the producer's TBs, the most that a TB needs."),
     Column("rules", "<i4", "count", "Pairs of hints that conflict: rules for edges between TBs."),
 )

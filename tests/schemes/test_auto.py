@@ -140,7 +140,7 @@ def test_each_pair_says_why_it_has_its_form():
     forms = chosen("fdtd2d")
     said = {(pair.reason, pair.form) for pair in forms.pairs}
     assert ("few", "tb") in said
-    assert ("implied", "kernel") in said
+    assert ("covered", "none") in said
     assert {kernel for kernel, each in enumerate(forms.whole) if each} == {
         pair.kernel for pair in forms.pairs if pair.form == "kernel"
     }

@@ -7,6 +7,7 @@ grids, and which kernels in the window wait for which.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +18,7 @@ from pysim.dependence.graph import build_graph
 from pysim.dependence.groups import Groups, assemble
 from pysim.dependence.kernel_order import implied_kernels, reduce_preds
 from pysim.dependence.patterns import pair_patterns
+from pysim.dependence.transitive_reduction import reduce_transitively
 from pysim.program.marks import has_tb_waits
 from pysim.program.regions import csr_offsets, expand_ranges
 
@@ -40,6 +42,7 @@ class Reason(NamedTuple):
 # why a pair of kernels has its form: the first that holds
 REASONS = {
     "no hints": Reason("kernel", "no hints tell the TBs of one of them apart"),
+    "covered": Reason("none", "edges to and from another kernel imply each of its edges"),
     "implied": Reason("kernel", "a path of other edges leads from the one to the other"),
     "no data": Reason("kernel", "it only overwrites what the other has read or written"),
     "turns": Reason("kernel", "its TBs wait for each other"),
@@ -75,12 +78,14 @@ class Forms:
     """The forms of all pairs, by (kernel, producer), and the edges that they make.
 
     ``deps``: edges between TBs alone; ``whole``: kernels that each kernel waits for as a whole;
-    ``peak_rules``, ``peak_tbs``: most that the kernels of a window take.
+    ``computed``: rules that the admission of each kernel computes or composes; ``peak_rules``,
+    ``peak_tbs``: most that the kernels of a window take.
     """
 
     pairs: list[PairForm]
     deps: Dependences
     whole: list[tuple[int, ...]]
+    computed: list[int]
     peak_rules: int
     peak_tbs: int
 
@@ -128,35 +133,60 @@ def choose(job: Job, deps: Dependences, hints: LaunchHints, values: Mapping[str,
     ``deps``: the edges that ``hints`` give.
     """
     rows = pair_patterns(build_graph(deps), [kernel.grid for kernel in job.kernels])
+    reduced = [{*sources} for sources in reduce_transitively(deps).preds]
     asked = [min(sources, default=kernel) for kernel, sources in enumerate(deps.preds)]
     room = _Room([kernel.tbs for kernel in job.kernels], values)
     share_limit, waiting_limit = values["scheme.auto.share"] / 65536, values["scheme.auto.waiting"] / 65536
     reduce = bool(values["scheme.auto.reduce"])
     cuts = np.searchsorted(rows["kernel"], np.arange(len(job.kernels) + 1)).tolist()
     found: list[_Found] = []
+    rules: list[dict[int, int]] = []  # of each kernel, by producer
+    computed: list[int] = []
+    # rules are composed while the launch before is admitted, as long as that takes
+    spare = (
+        values["gpu.cp.admit"] // values["scheme.auto.rule"] if values["scheme.auto.rule"] else sys.maxsize
+    )
     for kernel, implied in enumerate(implied_kernels(deps.preds, asked)):
-        turns = has_tb_waits(job.kernels[kernel])
+        turns, left = has_tb_waits(job.kernels[kernel]), spare
+        mine = rows[cuts[kernel] : cuts[kernel + 1]]
+        rules.append({each: hints.rules(kernel, each) for each in mine["producer_kernel"].tolist()})
         made: list[_Found] = []
-        for row in rows[cuts[kernel] : cuts[kernel + 1]]:
+        for row in mine:
             producer, share = int(row["producer_kernel"]), float(row["most"] / row["producer_tbs"])
+            follows = reduce and implied(producer)
+            composed = _composed(rules, producer) if follows else 0
+            looked = follows and composed <= left
+            left -= composed if looked else 0
             tests = {
                 "no hints": not (hints.by_tb[kernel] and hints.by_tb[producer]),
-                "implied": reduce and implied(producer),
+                "covered": looked and producer not in reduced[kernel],
+                "implied": follows,
                 "no data": not row["raw"],
                 "turns": turns,
                 "most": share >= share_limit and row["waiting"] >= waiting_limit * row["tbs"],
                 "few": True,
             }
             reason = next(name for name, holds in tests.items() if holds)
-            made.append(_Found(kernel, producer, reason, share, hints.rules(kernel, producer)))
+            made.append(_Found(kernel, producer, reason, share, rules[kernel][producer]))
         few = [pair for pair in made if pair.reason == "few"]
         if few and not room.take(kernel, sum(p.rules for p in few), [p.producer for p in few]):
             made = [pair._replace(reason="no room") if pair.reason == "few" else pair for pair in made]
         found += made
-    return _made(found, deps, room, reduce)
+        computed.append(spare - left + sum(pair.rules for pair in made if REASONS[pair.reason].ruled))
+    return _made(found, deps, computed, room, reduce)
 
 
-def _made(found: Sequence[_Found], deps: Dependences, room: _Room, reduce: bool) -> Forms:
+def _composed(rules: Sequence[Mapping[int, int]], producer: int) -> int:
+    """Return how many pairs of rules say which TBs of the last kernel wait in two steps for those of another.
+
+    ``rules``: of each kernel so far, by producer.
+    """
+    return sum(each * rules[between].get(producer, 0) for between, each in rules[-1].items())
+
+
+def _made(
+    found: Sequence[_Found], deps: Dependences, computed: list[int], room: _Room, reduce: bool
+) -> Forms:
     """Return the forms with the edges that they make; ``reduce``: without implied kernel edges."""
     count = len(deps.preds)
     whole: list[list[int]] = [[] for _ in range(count)]
@@ -171,7 +201,7 @@ def _made(found: Sequence[_Found], deps: Dependences, room: _Room, reduce: bool)
         for pair in found
     ]
     drop = {(pair.producer, pair.kernel) for pair in found if REASONS[pair.reason].form != "tb"}
-    return Forms(pairs, _without_pairs(deps, drop), kept, room.peak_rules, room.peak_tbs)
+    return Forms(pairs, _without_pairs(deps, drop), kept, computed, room.peak_rules, room.peak_tbs)
 
 
 def _without_pairs(deps: Dependences, drop: set[tuple[int, int]]) -> Dependences:

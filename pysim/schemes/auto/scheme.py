@@ -18,7 +18,7 @@ from pysim.schemes.options import COHERENCE, PRIORITIES, SchemeOption
 from pysim.schemes.scheme import COHERENCE as POLICIES
 
 from .hints import LEAST, WORD_BITS, launch_hints
-from .pair_forms import REASONS, choose
+from .pair_forms import choose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,8 +48,7 @@ def _admission_ticks(
     before = np.concatenate(([0], np.cumsum(count)))
     first = np.maximum(np.arange(len(count)) - values["scheme.window"] + 1, 0)
     spent = count * (before[:-1] - before[first]) * values["scheme.auto.compare"]
-    for pair in forms.pairs:
-        spent[pair.kernel] += pair.rules * values["scheme.auto.rule"] if REASONS[pair.reason].ruled else 0
+    spent += np.array(forms.computed, np.int64) * values["scheme.auto.rule"]
     # an untimed copy takes no time here either
     paid = np.array([kernel.copy is None or kernel.copy.timed for kernel in job.kernels], bool)
     spent = np.where(paid, np.maximum(spent - values["gpu.cp.admit"], 0), 0)
@@ -165,15 +164,14 @@ class AutoTable(TableScheme):
         span = (
             Field("first", bits_for(held), "word of its hints, which are in launch order"),
             Field("words", bits_for(values["scheme.auto.hints"] + 1), "of its hints"),
-        )
-        hint = (Field("word", WORD_BITS, "mode, address, bytes and a loop; or rows and further loops"),)
-        before = (Field("before", sizes.window, "kernels of the window that it follows, over any path"),)
-        rule = (
-            Field("hints", 2 * bits_for(held), "of a kernel that waits, and of one that it waits for"),
-            Field("TBs", 16, "that move by as much as a TB of the other"),
+            Field("rules", 2 * bits_for(values["scheme.auto.rules"]), "the first of its rules, and how many"),
             Field("counters", bits_for(values["scheme.auto.counters"]), "the first of its counters"),
-            Field("next", bits_for(values["scheme.auto.rules"]), "rule of the same kernel waited for"),
         )
+        hint = (
+            Field("word", WORD_BITS, "mode, address, bytes and a loop; or rows and further loops"),
+            Field("inverse", 16, "of the distance of a loop, by which an address is multiplied"),
+        )
+        rule = (Field("hints", 2 * bits_for(held), "of a kernel that waits, and of one that it waits for"),)
         counter = (
             Field("kind", 2, "of a group, a TB's own, a kernel's"),
             Field("kernel", bits_for(sizes.window), "place in the window of the kernel that waits"),
@@ -188,9 +186,8 @@ class AutoTable(TableScheme):
         even = [Structure("even shares", sizes.sms, (share,))] if values["scheme.prologue"] else []
         return [
             *hardware_cost.pool_structures(sizes),
-            Structure("places of hints", sizes.window, span),
+            Structure("places of a kernel", sizes.window, span),
             Structure("hints of the window", held, hint),
-            Structure("order of kernels", sizes.window, before),
             Structure("rules", values["scheme.auto.rules"], rule),
             Structure("counters", values["scheme.auto.counters"], counter),
             Structure("TBs with edges of their own", values["scheme.auto.tbs"], state),

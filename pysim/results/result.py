@@ -249,8 +249,9 @@ class Result:
             _, _, before, form, reason, share, rules = row
             edge = {b"tb": "edges between TBs", b"kernel": "a kernel edge", b"none": "no edge"}[form]
             more = f" (share {share:.3g}, {rules} rule{'s' if rules != 1 else ''})"
-            why = REASONS[reason.decode()].text
-            lines.append(f"  {edge} to kernel {before} ({self.job.kernels[before].name}): {why}{more}")
+            word = reason.decode()
+            name = self.job.kernels[before].name
+            lines.append(f"  {edge} to kernel {before} ({name}): {word}: {REASONS[word].text}{more}")
         return lines
 
     def _waits(self, found: Table, run: int, barriers: bool) -> list[str]:
@@ -274,14 +275,22 @@ class Result:
             found["start_ns"],
             np.array([ended]) if barriers else None,
         )[0]
-        texts = (whom if name == "dependence" else "" for name in WAITS)
-        lines = [
-            f"  {name:<10} {wait / 1e3:12,.3f} us{text}"
-            for name, wait, text in zip(WAITS, waits.tolist(), texts, strict=True)
+        times = [
+            (name, wait, whom if name == "dependence" else "")
+            for name, wait in zip(WAITS, waits, strict=True)
         ]
-        ran = (row["end_ns"] - row["start_ns"]) / 1e3
-        lines.append(f"  {'ran':<10} {ran:12,.3f} us  on SM {row['sm']}, to {row['end_ns'] / 1e3:,.3f} us")
-        return lines
+        begun, ready = row["start_ns"], row["ready_ns"]
+        if ready > begun:  # it was dispatched ahead of its gate, and waited inside
+            begin = row["dispatch_ns"]
+            times = [
+                ("launch", admitted, ""),
+                ("slot", begin - admitted, "  ahead of its gate"),
+                ("dispatch", begun - begin, ""),
+                ("inside", ready - begun, whom),
+            ]
+            begun = ready
+        times.append(("ran", row["end_ns"] - begun, f"  on SM {row['sm']}, to {row['end_ns'] / 1e3:,.3f} us"))
+        return [f"  {name:<10} {time / 1e3:12,.3f} us{text}" for name, time, text in times]
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -90,7 +90,7 @@ def semaphore_plan(
         if major < 9:
             raise ConfigError(
                 f"{name} needs compute capability 9.0, {config.device.name} has {major}.{minor}"
-                " (--hypothetical runs it all the same)"
+                " (scheme.hypothetical = 1 runs it all the same)"
             )
     settings = SyncSettings(
         launch,

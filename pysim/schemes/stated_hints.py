@@ -14,7 +14,8 @@ import numpy as np
 from pysim.errors import WorkloadError
 from pysim.program.access_regions import checked_regions
 from pysim.program.job import Access
-from pysim.program.regions import expand_ranges, merge_sorted, union
+from pysim.program.regions import expand_ranges, merge_sorted, overlaps, union
+from pysim.program.written_memory import written_by_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,13 +37,15 @@ def stated(job: Job, percent: int) -> Job:
     ``percent``: length of each range against that of what is touched (``widened``). Recorded launches
     (traces) are left as they are. Raises WorkloadError for hints that leave out what a TB touches.
     """
+    changing: Ints | None = None
     known: dict[int, Kernel] = {}  # by the id of a kernel: the same one may be launched often
     for index, kernel in enumerate(job.kernels):
         if id(kernel) in known:
             continue
         told = kernel
         if kernel.hints is not None:
-            check_hints(index, kernel)
+            changing = written_by_job(job) if changing is None else changing
+            check_hints(index, kernel, changing)
             told = replace(kernel, accesses=kernel.hints, hints=None)
         if percent != EXACT and kernel.copy is None:
             told = replace(told, accesses=tuple(widened(each, percent) for each in told.accesses))
@@ -79,17 +82,22 @@ def _around(first: Ints, length: Ints, wanted: Ints, limit: int) -> tuple[Ints, 
     return begin, begin + wanted
 
 
-def check_hints(index: int, kernel: Kernel) -> None:
+def check_hints(index: int, kernel: Kernel, changing: Ints) -> None:
     """Refuse hints of launch ``index`` that leave out a byte which one of its TBs touches.
 
-    A hint of what is written also covers what is read. Raises WorkloadError with the first TB and byte.
+    A hint of what is written also covers what is read. ``changing``: memory that the job writes, (n, 2);
+    operands in other memory need no hint. Raises WorkloadError with the first TB and byte.
     """
     where = f"kernel {index} ({kernel.name})"
     if kernel.footprint is not None or kernel.hints is None:
         raise WorkloadError(f"{where}: hints of recorded addresses: it has none")
     hints = [_Ranges.of(each, kernel.tbs, f"{where}: hints") for each in kernel.hints]
     for what, modes in MODES.items():
-        touched = [each for each in kernel.accesses if (each.mode == "read") == (what == "read")]
+        spans = (
+            (each, each.tensor.address, each.tensor.address + each.tensor.nbytes) for each in kernel.accesses
+        )
+        operands = [each for each, first, end in spans if overlaps(changing, first, end)]
+        touched = [each for each in operands if (each.mode == "read") == (what == "read")]
         needed = [_Ranges.of(each, kernel.tbs, where) for each in touched]
         said = [each for each in hints if each.access.mode in modes]
         tb = _first_left_out(needed, said, kernel.tbs)

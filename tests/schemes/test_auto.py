@@ -1,5 +1,7 @@
 """tb_auto: how many hints operands take, which form a pair of kernels gets, and what TBs ahead win."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -202,6 +204,9 @@ def test_each_pair_has_a_row_and_explain_says_why():
     assert chosen["hint_bytes"][0] == launch_hints(job, values()).packet_bytes.sum()
     few = rows[rows["form"] == b"tb"][0]
     text = made.explain("tb_auto", int(few["kernel"]), 0)
+    times = re.findall(r"^  \w+ +([\d.]+) us", text, re.MULTILINE)
+    (end,) = re.findall(r"to ([\d.]+) us", text)
+    assert sum(map(float, times)) == pytest.approx(float(end), abs=0.003)
     assert f"edges between TBs to kernel {few['producer_kernel']} (" in text
     assert REASONS["few"].text in text
     assert REASONS["few"].text not in made.explain("tb_static", int(few["kernel"]), 0)

@@ -138,13 +138,14 @@ def halves(access):
 
 def test_hints_of_many_tbs_are_checked_at_once_and_may_cover_an_access_together():
     kernel = make("gemm:m=8192,n=4096,k=16", "titan_v").kernels[0]
+    everything = np.array([[0, 1 << 62]])
     begun = process_time()
     for made in (map(whole, kernel.accesses), (half for each in kernel.accesses for half in halves(each))):
-        stated_hints.check_hints(0, replace(kernel, hints=tuple(made)))
+        stated_hints.check_hints(0, replace(kernel, hints=tuple(made)), everything)
     assert process_time() - begun < 5  # a TB at a time takes far longer
     missing = tuple(part for each in kernel.accesses for part in halves(narrow(each, kernel.tbs - 1)))
     with pytest.raises(WorkloadError, match=f"leave out what TB {kernel.tbs - 1} has read: byte"):
-        stated_hints.check_hints(0, replace(kernel, hints=missing))
+        stated_hints.check_hints(0, replace(kernel, hints=missing), everything)
 
 
 @pytest.mark.parametrize("given", [(each for each in ()), "text", 5, {}])
@@ -152,6 +153,19 @@ def test_hints_that_are_no_accesses_are_refused(given):
     kernel = two("store", "load").kernels[1]
     with pytest.raises(WorkloadError, match=r"kernel second: hints = \w+: must be a tuple"):
         replace(kernel, hints=given)
+
+
+@BOTH
+def test_memory_that_the_job_never_writes_needs_no_hint(scheme):
+    job = make("gru:hidden=64,batch=4,timesteps=2,layers=1")
+    written = {each.tensor for kernel in job.kernels for each in kernel.accesses if each.mode != "read"}
+    told = with_hints(
+        job, *(tuple(each for each in kernel.accesses if each.tensor in written) for kernel in job.kernels)
+    )
+    assert any(len(kernel.hints) < len(kernel.accesses) for kernel in told.kernels)
+    execute(told, scheme, oracle())
+    with pytest.raises(WorkloadError, match=r"leave out what TB 0 has \w+: byte"):
+        stated(with_hints(job, ()), 100)
 
 
 def test_a_wrong_hint_is_named():
@@ -185,4 +199,4 @@ def test_a_trace_has_no_hints_of_its_own():
     footprint = Footprint.of([0], [0], [128], [WRITE])
     traced = replace(two("store", "load").kernels[0], accesses=(), footprint=footprint, hints=())
     with pytest.raises(WorkloadError, match="hints of recorded addresses"):
-        stated_hints.check_hints(0, traced)
+        stated_hints.check_hints(0, traced, np.zeros((0, 2), np.int64))

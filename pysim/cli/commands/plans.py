@@ -45,7 +45,7 @@ PLANS = (
                 None,
                 "plans at a time, each in a process that makes the job (default: one a core)",
             ),
-            Option("rows", "N", positive_int, 10, "fastest plans in the table; --json has all"),
+            Option("rows", "N", positive_int, 10, "fastest plans in the table, beside schemes as they are; --json has all"),
             QUIET,
             JSON,
         ),

@@ -43,7 +43,7 @@ class Reason(NamedTuple):
 REASONS = {
     "no hints": Reason("kernel", "no hints tell the TBs of one of them apart"),
     "covered": Reason("none", "edges to and from another kernel imply each of its edges"),
-    "implied": Reason("kernel", "a path of other edges leads from the one to the other"),
+    "implied": Reason("kernel", "a path of other edges leads to it, which need not imply each edge"),
     "no data": Reason("kernel", "it only overwrites what the other has read or written"),
     "turns": Reason("kernel", "its TBs wait for each other"),
     "most": Reason("kernel", "most of its TBs wait, and one needs many of the other's", True),

@@ -134,7 +134,7 @@ def test_untouched_tables_run():
         assert attempt(made, arrays, quanta=1 << 30) == lib.GS_DONE
 
 
-@fuzz(1200)
+@fuzz(600)
 def test_any_field_may_be_wrong(data):
     made, arrays = drawn(data)
     for _ in range(data.draw(st.integers(1, 3))):

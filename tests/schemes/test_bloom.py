@@ -257,7 +257,7 @@ def test_what_is_too_large_is_refused():
 
 
 # ---- right and wrong orders ----
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
     kernels=st.integers(2, 30),

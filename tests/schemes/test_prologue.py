@@ -164,7 +164,7 @@ def test_networks(name, scheme):
     assert ran.fingerprint() == execute(ALL[name](), scheme, tiny()).fingerprint()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
     kernels=st.integers(2, 30),

@@ -27,6 +27,7 @@ def test_an_array_gives_the_bytes_of_a_local_run(cluster, tmp_path, undisturbed)
     assert len(list((folder / "jobs").iterdir())) == 1
 
 
+@pytest.mark.deep
 def test_a_cancelled_array_goes_on_where_it_was(cluster, tmp_path, undisturbed):
     folder = tmp_path / "sweep"
     job = submit(folder, "--throttle", "1", "--tasks", "3")

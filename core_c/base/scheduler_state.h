@@ -172,8 +172,9 @@ typedef struct gs_sched {
     u32 next_admit, active, oldest_undispatched, finished, kernels_done;
     u32 words; /* of hints of admitted kernels that have not ended */
     u64 admit_at;
-    u64 barrier_lifted_at;     /* no kernel is admitted before: the gap after a barrier of a table scheme */
-    u32 barrier_running, pad2; /* 1: a kernel after a barrier has not ended */
+    u64 barrier_lifted_at; /* no kernel is admitted before: the gap after a barrier of a table scheme */
+    u32 barrier_running;   /* 1: a kernel after a barrier has not ended */
+    u32 partly; /* 1 + the cooperative kernel of which some TBs, but not all, are dispatched; or 0 */
     u64 releases;
     u64 refetched;      /* 1 + when a concurrent launch last evicted code */
     u64 first_releases; /* a kernel found the chip empty: releases then; that kernel + 1, the TBs that it had

@@ -222,6 +222,9 @@ void gs_dispatch_one(gs_ctx *ctx, u32 kernel, u32 tb, u32 sm, u32 rotate, u32 in
     gs_placement_take(sim, sm, k->shape, rotate, &slot, &configure);
     tb = in_prologue ? gs_prologue_next_tb(sim, kernel, sm * GS_TBS + slot)
                      : ready_take(sim, kernel, tb, &ready, &cause_kernel, &cause_tb);
+    if (GS_UNLIKELY(gs_launches(sim)[kernel].cooperative)) {
+        d->partly = k->dispatched < k->tbs ? kernel + 1 : 0;
+    }
     if (GS_UNLIKELY(sim->order.reserve)) {
         d->newer_warps += kernel > d->oldest_undispatched ? gs_dispatch_warps(sim, k) : 0;
     }
@@ -257,7 +260,9 @@ static int dispatch_prologues(gs_ctx *ctx, u64 t, u32 hint)
         if (kernel != GS_NONE && is_ready(sim, kernel)) {
             return 1;
         }
-        u32 sm = kernel == GS_NONE ? GS_NONE : gs_placement_find(sim, kernel, hint, &rotate);
+        u32 sm = kernel == GS_NONE || gs_dispatch_is_held(sim, kernel)
+                     ? GS_NONE
+                     : gs_placement_find(sim, kernel, hint, &rotate);
         if (sm == GS_NONE) {
             return 0;
         }
@@ -322,7 +327,8 @@ void gs_dispatch(gs_ctx *ctx, u64 t, u32 hint)
             ((sim->order.lists || sim->order.footprints) && gs_table_memory_is_congested(sim))) {
             return;
         }
-        if (GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) {
+        if ((GS_UNLIKELY(sim->order.reserve) && is_reserved(sim, kernel)) ||
+            gs_dispatch_is_held(sim, kernel)) {
             /* it fits, but is not allowed: later kernels may go on, however many are passed over */
             if (kernel == kept) {
                 return;

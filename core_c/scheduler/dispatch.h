@@ -20,6 +20,16 @@ static inline u32 gs_dispatch_warps(const gs_sim *sim, const gs_kernel *k)
     return GS_CONST_TABLE(sim, gs_tb_resources, at_tb_resources)[k->shape].warps;
 }
 
+/* 1: a cooperative kernel may not begin. TBs of two that begin together would hold the slots that the others
+   need, and all would wait for good. So one begins when all its TBs are ready and no other has begun in part.
+ */
+static inline int gs_dispatch_is_held(const gs_sim *sim, u32 kernel)
+{
+    const gs_kernel *k = GS_CONST_TABLE(sim, gs_kernel, at_kernels) + kernel;
+    return GS_UNLIKELY(gs_launches(sim)[kernel].cooperative) && k->dispatched == 0 &&
+           (sim->sched.partly || (k->per_tb && k->ready < k->tbs && !sim->order.prologue));
+}
+
 /* The first ready rank at or after `rank`, or GS_NONE. */
 u32 gs_ready_next(const gs_sim *sim, u32 rank);
 /* Dispatches a TB to an SM that has room for it. tb: GS_NONE: the kernel's first ready one; rotate: the

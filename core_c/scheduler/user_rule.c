@@ -62,6 +62,9 @@ static int chosen(gs_sim *sim, i64 choice, u32 n, const char *what)
 static u32 find_sm(gs_sim *sim, const gs_ready_tb *tb, u64 t, u32 hint, u32 *rotate)
 {
     const gs_rule *rule = &sim->rule;
+    if (gs_dispatch_is_held(sim, tb->kernel)) {
+        return GS_NONE;
+    }
     if (!rule->place) {
         return gs_placement_find(sim, tb->kernel, hint, rotate);
     }

@@ -1,4 +1,4 @@
-"""Kernels whose TBs wait for each other: two that become ready while the GPU drains do not block each other."""
+"""Kernels whose TBs wait for each other: two that become ready one by one do not block each other."""
 
 import numpy as np
 import pytest

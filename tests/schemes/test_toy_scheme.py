@@ -84,7 +84,9 @@ def test_a_toy_scheme_runs_under_the_oracle(add, toy):
 def test_edges_of_a_scheme_count(add):
     add(Neighbours("one", "Every TB on its own: as tb_static.", size=1))
     add(Neighbours("all", "All TBs of a kernel wait for what any of them needs.", size=1 << 20))
-    result = simulate("titan_v", make("mlp:layers=3,width=512,batch=128"), "one,all,tb_static", overrides=ORACLE)
+    result = simulate(
+        "titan_v", make("mlp:layers=3,width=512,batch=128"), "one,all,tb_static", overrides=ORACLE
+    )
     assert result.time_us("all") > result.time_us("one") == result.time_us("tb_static")
 
 

@@ -45,7 +45,9 @@ PLANS = (
                 None,
                 "plans at a time, each in a process that makes the job (default: one a core)",
             ),
-            Option("rows", "N", positive_int, 10, "fastest plans in the table, beside schemes as they are; --json has all"),
+            Option(
+                "rows", "N", positive_int, 10, "fastest plans in the table, beside plain schemes; --json: all"
+            ),
             QUIET,
             JSON,
         ),
